@@ -191,9 +191,10 @@ func (s *auditVerb) writeCSV(c *console.Console, p *problem.Problem, examples []
 
 // The lines that say what the scores are, on every output.
 const (
-	mislabelledMeaning = "log density of the row's own label, in nats, predicted without the row: the lower, the more the other rows contradict it"
+	mislabelledMeaning = "log density of the row's own %s, in nats, predicted without the row: the lower, the more the other rows contradict it"
 	residualMeaning    = "residual: (target − prediction without the row) in standard deviations; positive where the target is above the prediction"
-	supportMeaning     = "value of a row that says so: its term in the sum that makes up f of the suggested label less f of the row's own (in a regression: in the prediction, away from the target), in units of f; positive: it speaks against the label"
+	supportMeaning     = "value of a row that says so: its term in the sum that makes up f of the suggested label less f of the row's own, in units of f; positive: it speaks against the label"
+	pullMeaning        = "value of a row that pulls away: its term in the sum that makes up the prediction, in units of f; positive: away from the target"
 	duplicateMeaning   = "posterior correlation of the functions at both rows, no unit, at most 1: the nearer to 1, the more one row says what the other does"
 	boundaryMeaning    = "entropy of the class probabilities predicted without the row, in nats: the higher, the nearer the row is to a boundary; margin: the difference of the two largest probabilities, near 0 at a boundary"
 	leverageMeaning    = "leverage: how many of its outputs the row fixes by itself, tr Λh, no unit, from 0 to the number of outputs; those of all rows add up to the effective number of parameters"
@@ -258,10 +259,10 @@ type leverageRow struct {
 func newAuditReport(p *problem.Problem, found *audit.Audit, top int) *auditReport {
 	rows := p.TrainingRows()
 	r := &auditReport{Schema: "funcgp/audit/1", Examples: len(found.Examples), Effective: result.Float(found.Effective),
-		Meanings:    map[string]string{"log_density": mislabelledMeaning, "supports": supportMeaning, "correlation": duplicateMeaning, "leverage": leverageMeaning},
+		Meanings:    map[string]string{"log_density": fmt.Sprintf(mislabelledMeaning, "label"), "supports": supportMeaning, "correlation": duplicateMeaning, "leverage": leverageMeaning},
 		Mislabelled: []suspectRow{}, Duplicates: []duplicateRows{}, Boundary: []boundaryRow{}, Leverage: []leverageRow{}}
 	if p.Task.Classes == nil {
-		r.Meanings["residual"] = residualMeaning
+		r.Meanings["log_density"], r.Meanings["supports"], r.Meanings["residual"] = fmt.Sprintf(mislabelledMeaning, "target"), pullMeaning, residualMeaning
 	} else {
 		r.Meanings["boundary"] = boundaryMeaning
 	}
@@ -324,10 +325,12 @@ func classLabel(p *problem.Problem, k int) result.Float { return result.Float(p.
 func (r *auditReport) lists() []report.List {
 	// Of likely mislabelled rows
 	l := report.List{Title: "Likely mislabelled", Beside: "the rows that say so", Columns: []string{"suggested", "probability", "of its label", "log density"},
-		Note: sentence(mislabelledMeaning, supportMeaning), Empty: "The other rows agree with the label of every row."}
+		Note: sentence(r.Meanings["log_density"], supportMeaning), Empty: "The other rows agree with the label of every row."}
+	label, different := "label", "DIFFERENT"
 	if r.Suspects == nil {
+		label, different = "target", "different"
 		l.Title, l.Columns, l.Beside = "Farthest from what the others predict", []string{"residual", "log density"}, "the rows that pull away"
-		l.Note = sentence(mislabelledMeaning, residualMeaning, supportMeaning)
+		l.Note = sentence(r.Meanings["log_density"], residualMeaning, pullMeaning)
 	} else if more := *r.Suspects - len(r.Mislabelled); more > 0 {
 		l.Note = sentence(fmt.Sprintf("the first %d of %d rows whose label is not the most probable one", len(r.Mislabelled), *r.Suspects)) + " " + l.Note
 	}
@@ -344,15 +347,11 @@ func (r *auditReport) lists() []report.List {
 			}
 			item.Values = []string{strings.Join(residuals, ", "), fmt.Sprintf("%.2f", float64(x.LogDensity))}
 		} else {
-			own := fmt.Sprintf("%.3f", float64(*x.LabelProbability))
-			if *x.LabelProbability < 0.001 {
-				own = fmt.Sprintf("%.1e", float64(*x.LabelProbability))
-			}
-			item.Values = []string{classText(x.SuggestedName, *x.Suggested), fmt.Sprintf("%.3f", float64(*x.SuggestedProbability)), own, fmt.Sprintf("%.2f", float64(x.LogDensity))}
+			item.Values = []string{classText(x.SuggestedName, *x.Suggested), report.Probability(float64(*x.SuggestedProbability)), report.Probability(float64(*x.LabelProbability)), fmt.Sprintf("%.2f", float64(x.LogDensity))}
 		}
 		for k := range x.Supports {
 			b := listed(&x.Supports[k].NamedRow)
-			b.Value = fmt.Sprintf("%+.3g", float64(x.Supports[k].Value))
+			b.Value = report.Term(float64(x.Supports[k].Value), float64(x.Supports[0].Value))
 			item.Beside = append(item.Beside, b)
 		}
 		l.Items = append(l.Items, item)
@@ -361,7 +360,7 @@ func (r *auditReport) lists() []report.List {
 	list := []report.List{l}
 
 	// Of rows that are the same, or nearly
-	l = report.List{Title: "Duplicates and near-duplicates", Beside: "the other row", Columns: []string{"correlation", "inputs", "labels"},
+	l = report.List{Title: "Duplicates and near-duplicates", Beside: "the other row", Columns: []string{"correlation", "inputs", label + "s"},
 		Note: sentence(duplicateMeaning), Empty: "No two rows are equal or nearly equal."}
 	for i := range r.Duplicates {
 		x := &r.Duplicates[i]
@@ -370,7 +369,7 @@ func (r *auditReport) lists() []report.List {
 			inputs = "equal"
 		}
 		if x.Conflict {
-			labels = "DIFFERENT"
+			labels = different
 		}
 		l.Items = append(l.Items, report.ListItem{Row: listed(&x.First), Values: []string{fmt.Sprintf("%.4f", float64(x.Correlation)), inputs, labels}, Beside: []report.ListedRow{listed(&x.Second)}})
 	}
@@ -394,7 +393,11 @@ func (r *auditReport) lists() []report.List {
 		x := &r.Leverage[i]
 		l.Items = append(l.Items, report.ListItem{Row: listed(&x.NamedRow), Values: []string{fmt.Sprintf("%.3f", float64(x.Leverage))}})
 	}
-	return append(list, l)
+	list = append(list, l)
+	for i := range list {
+		list[i].Label = label
+	}
+	return list
 }
 
 // sentence makes sentences of notes.

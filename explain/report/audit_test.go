@@ -252,7 +252,7 @@ func TestNamesAreShown(t *testing.T) {
 	require.Regexp(t, `\n +\d+  B-7  covid-19 `, out)
 	page := html(t, p)
 	require.Contains(t, page, "A-1031, test row 247")
-	require.Contains(t, page, "<b>covid-19</b> <small>B-7, row ")
+	require.Contains(t, page, "<b>covid-19</b> <small>B-7, row\u00a0")
 	require.NotContains(t, page, "covid−19")
 
 	d := drawnPage(40, 40, 4, 9)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -60,11 +61,22 @@ addEventListener("load", () => {
 	for (const frame of document.querySelectorAll("iframe")) {
 		const doc = frame.contentDocument, width = frame.clientWidth, wide = [];
 		for (const e of doc.body.querySelectorAll("*"))
-			if (e.getBoundingClientRect().right > width + 0.5) wide.push(e.tagName + "." + e.getAttribute("class"));
+			if (e.getBoundingClientRect().right > width + 0.5 && !e.closest(".wide:not(.similar)")) wide.push(e.tagName + "." + e.getAttribute("class"));
+		// Numbers on two lines, and texts of drawings beyond their edge
+		const torn = [];
+		for (let walk = doc.createTreeWalker(doc.body, NodeFilter.SHOW_TEXT), node; node = walk.nextNode();)
+			for (const m of node.data.matchAll(/(?<![\p{L}\d_.-])[−+±]?\d[\d\u202f.]*(?![\p{L}\d_-])/gu)) {
+				const range = doc.createRange();
+				range.setStart(node, m.index);
+				range.setEnd(node, m.index + m[0].length);
+				if (new Set([...range.getClientRects()].filter(r => r.width > 0).map(r => r.top)).size > 1) torn.push(m[0]);
+			}
+		for (const e of doc.querySelectorAll("svg text"))
+			if (e.getBoundingClientRect().left < e.ownerSVGElement.getBoundingClientRect().left - 0.5) torn.push(e.textContent);
 		const images = [...doc.images];
 		report.push({width, images: images.length, broken: images.filter(i => !i.complete || i.naturalWidth == 0).length,
 			unnamed: doc.querySelectorAll("img:not([alt]), svg[role=img]:not([aria-label])").length,
-			text: doc.body.innerText, wide, scroll: doc.documentElement.scrollWidth});
+			text: doc.body.innerText, wide, torn, scroll: doc.documentElement.scrollWidth});
 	}
 	document.getElementById("report").textContent = JSON.stringify(report);
 });
@@ -73,7 +85,7 @@ addEventListener("load", () => {
 type seen struct {
 	Width, Images, Broken, Unnamed, Scroll int
 	Text                                   string
-	Wide                                   []string
+	Wide, Torn                             []string
 }
 
 func look(t *testing.T, page string) []seen {
@@ -105,6 +117,27 @@ func TestPagesInBrowser(t *testing.T) {
 	long.Model, long.Record.Command = strings.Repeat("path/", 60), strings.Repeat("x", 300)
 	long.Report.Fit.Warnings = linearize.Warnings{errors.New(strings.Repeat("warning", 40))}
 	all["long"] = html(t, long)
+	// Outputs and features whose numbers are large, or tiny, under long names
+	for name, factor := range map[string]float64{"large": 1e5, "tiny": 1e-13} {
+		p := tablePage(t)
+		scale := func(list ...*result.Float) {
+			for _, x := range list {
+				*x *= result.Float(factor)
+			}
+		}
+		o := &p.Report.Outputs[0]
+		scale(&p.Report.Input.Label, &p.Report.Prediction.Mean[0], &o.Network, &o.PriorMean, &o.ContributionSum, &o.Remainder)
+		for _, l := range [][]result.Contribution{o.Contributions, o.For, o.Against, o.Similar} {
+			for i := range l {
+				scale(&l[i].Value, &l[i].Raw, &l[i].Removal, &l[i].Label)
+				l[i].Index += 100000
+			}
+		}
+		train := p.Train
+		p.Train = func(row result.Index) result.Picture { return train(row % 100000) }
+		p.Test.Names[0], p.Test.Names[1] = strings.Repeat("unbroken", 12), strings.Repeat("snake_case_", 9)
+		all[name] = html(t, p)
+	}
 	var b strings.Builder
 	require.NoError(t, newDemo(2, 60, 4, 4, 9).importances(24).WriteHTML(&b))
 	all["importances"] = b.String()
@@ -128,6 +161,7 @@ func TestPagesInBrowser(t *testing.T) {
 				require.Zero(t, s.Unnamed, "images without a name")
 				require.Empty(t, s.Wide, "sticks out at %d", s.Width)
 				require.LessOrEqual(t, s.Scroll, s.Width)
+				require.Empty(t, s.Torn, "numbers broken or cut at %d", s.Width)
 				require.Contains(t, s.Text, "The model behind it")
 			}
 			if name == "right" {

@@ -59,7 +59,7 @@ func (h *htmlWriter) comparison(s *section) *htmlComparison {
 				continue
 			}
 			rows = append(rows, l)
-			c.Columns = append(c.Columns, htmlColumn{Row: cmp.Or(l.ID, l.row), Label: h.labelled(l.shown()), Value: typeset(signed(l.term, s.listDecimals())),
+			c.Columns = append(c.Columns, htmlColumn{Row: cmp.Or(l.ID, l.row), Label: spaced(h.labelled(l.shown())), Value: spaced(typeset(signed(l.term, s.listDecimals()))),
 				Side: h.pull(s, side.sign), Class: side.class, Extra: i > 0})
 		}
 	}
@@ -76,7 +76,7 @@ func (h *htmlWriter) comparison(s *section) *htmlComparison {
 			c.More = append(c.More, fact{Name: featureName(test, i), Value: h.feature(v, i)})
 		}
 	}
-	c.Label = h.labelled(h.label)
+	c.Label = spaced(h.labelled(typeset(h.label)))
 	if len(shown) < len(test.Values) {
 		c.Note = "The " + result.Count(len(shown)) + " of " + result.Count(len(test.Values)) + " features in which these rows differ most. "
 	}
@@ -129,8 +129,11 @@ func (h *htmlWriter) feature(v float64, i int) string {
 			}
 		}
 	}
-	return grouped(typeset(text))
+	return typeset(text)
 }
+
+// spaced lets the text be broken at its spaces.
+func spaced(s string) string { return strings.ReplaceAll(s, "\u00a0", " ") }
 
 // cell shows feature i of a training row, and marks how it differs from this row.
 func (h *htmlWriter) cell(here, there float64, i int, extra bool) htmlCell {

@@ -99,7 +99,7 @@ func (d *htmlDiagram) frame(f plotFrame, xTicks, yTicks map[float64]string) {
 }
 
 // tickWidth is the width of a character of a tick, in the large type of narrow screens.
-const tickWidth = 10
+const tickWidth = 11
 
 // ViewBox is the part of the plane that the drawing shows.
 func (d *htmlDiagram) ViewBox() string {

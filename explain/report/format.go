@@ -10,8 +10,8 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 )
 
-// decimals returns the number of decimals, 0 to 6, that shows the largest of v
-// with about four figures.
+// decimals returns the number of decimals that shows the largest of v with about four figures, at most 6
+// but for numbers below 1e-5, which fixed writes with an exponent.
 func decimals(v ...float64) int {
 	top := 0.0
 	for _, x := range v {
@@ -22,10 +22,17 @@ func decimals(v ...float64) int {
 	if top == 0 {
 		return 3
 	}
-	return min(6, max(0, 3-int(math.Floor(math.Log10(top)))))
+	d := max(0, 3-int(math.Floor(math.Log10(top))))
+	if d <= exponentFrom {
+		d = min(6, d)
+	}
+	return d
 }
 
-// fixed formats v with d decimals, numbers of more than nine digits with an
+// exponentFrom is the largest number of decimals, but for some less, without an exponent.
+const exponentFrom = 8
+
+// fixed formats v with d decimals, numbers of more than nine digits and those with more than six decimals with an
 // exponent, and NaN or infinity as a dash.
 func fixed(v float64, d int) string {
 	switch {
@@ -35,6 +42,11 @@ func fixed(v float64, d int) string {
 		return strconv.FormatFloat(v, 'e', 3, 64)
 	}
 	s := strconv.FormatFloat(v, 'f', d, 64)
+	if zero := strings.Trim(s, "-0.") == ""; d > 6 && zero {
+		return "0"
+	} else if d > 6 {
+		return strconv.FormatFloat(v, 'e', min(3, max(0, d+int(math.Floor(math.Log10(math.Abs(v)))))), 64)
+	}
 	if strings.Trim(s, "-0.") == "" {
 		s = strings.TrimPrefix(s, "-")
 	}
@@ -72,31 +84,12 @@ func datum(v float64) string {
 	return s
 }
 
-// grouped puts thin spaces between the thousands of numbers of five digits or more
-// before a decimal point.
-func grouped(s string) string {
-	whole, rest, _ := strings.Cut(s, ".")
-	digits := strings.TrimLeft(whole, "−-+")
-	if strings.Trim(digits, "0123456789") != "" || len(digits) < 5 {
-		return s
-	}
-	n, err := strconv.Atoi(digits)
-	if err != nil {
-		return s
-	}
-	out := strings.TrimSuffix(whole, digits) + result.Count(n)
-	if rest != "" {
-		out += "." + rest
-	}
-	return out
-}
+// together keeps a number on one line with its sign, its unit or what it numbers.
+var together = strings.NewReplacer(" %", "\u00a0%", " ± ", "\u00a0±\u00a0", "× ", "×\u00a0", "row ", "row\u00a0").Replace
 
-// together keeps a number on one line with its sign.
-var together = strings.NewReplacer(" %", "\u00a0%", " ± ", "\u00a0±\u00a0", "× ", "×\u00a0").Replace
-
-// probability formats p with three decimals, and with more near 0 and 1, so that
+// Probability formats p with three decimals, and with more near 0 and 1, so that
 // it is neither unless p is.
-func probability(p float64) string {
+func Probability(p float64) string {
 	if math.IsNaN(p) {
 		return "–"
 	}
@@ -129,9 +122,29 @@ func label(l result.Float) string {
 	return name(l)
 }
 
-// typeset replaces the hyphens that are signs of numbers by minus signs, and exponents by powers of ten. Hyphens after a
-// letter or digit are no signs, as in covid-19.
+// typeset writes the numbers of a text as signs does, with thin spaces between their thousands from five digits on. Numbers
+// that are names, of rows and classes, stay as they are.
 func typeset(s string) string {
+	return words.ReplaceAllStringFunc(signs(s), func(word string) string {
+		m := thousands.FindStringSubmatch(word)
+		if m == nil {
+			return word
+		}
+		n, _ := strconv.Atoi(m[1])
+		return result.Count(n) + m[2]
+	})
+}
+
+// words matches the words of a text, those that name a row or a class with what stands before them, and thousands the
+// words that are numbers of five digits or more before the decimal point.
+var (
+	words     = regexp.MustCompile(`(?:\b(?:rows?|labelled|for|against)[ \x{a0}])?[\pL\pN_.-]+`)
+	thousands = regexp.MustCompile(`^([1-9][0-9]{4,17})(\.[0-9]*)?$`)
+)
+
+// signs replaces the hyphens that are signs of numbers by minus signs, and exponents by powers of ten. Hyphens after a
+// letter or digit are no signs, as in covid-19.
+func signs(s string) string {
 	s = exponent.ReplaceAllStringFunc(s, func(number string) string {
 		m := exponent.FindStringSubmatch(number)
 		return m[1] + "\u00a0×\u00a010" + raised.Replace(strings.TrimLeft(m[2], "+0")+strings.TrimLeft(m[3], "0"))
@@ -177,3 +190,6 @@ func portion(x, largest float64) float64 {
 // listDecimals returns the decimals for a list with this largest entry: three
 // figures.
 func listDecimals(largest float64) int { return max(0, decimals(largest)-1) }
+
+// Term formats a term of a sum with the sign, and three figures of the largest of its list.
+func Term(v, largest float64) string { return signed(v, listDecimals(largest)) }

@@ -30,7 +30,7 @@ func (v *view) headline() headline {
 				quantity = strings.TrimPrefix(target, " of ")
 			}
 			d := decimals(mean, sd)
-			part := grouped(typeset(fixed(mean, d))) + "\u00a0±\u00a0" + grouped(fixed(sd, d))
+			part := typeset(fixed(mean, d)) + "\u00a0±\u00a0" + typeset(fixed(sd, d))
 			if p.Columns != nil {
 				part = p.column(c) + " " + part
 			}
@@ -43,14 +43,14 @@ func (v *view) headline() headline {
 		if targets := p.Report.Input.Targets; v.label == "" && targets != nil {
 			var list []string
 			for c, y := range targets {
-				list = append(list, p.column(c)+" "+grouped(typeset(label(y))))
+				list = append(list, p.column(c)+" "+typeset(label(y)))
 			}
 			h.badge = "Targets: " + strings.Join(list, ", ")
 		}
 		if v.label == "" {
 			return h
 		}
-		h.badge = "Target " + grouped(typeset(v.label))
+		h.badge = "Target " + typeset(v.label)
 		if i := v.interval(); i != nil {
 			if y := float64(p.Report.Input.Label); i.lo <= y && y <= i.hi {
 				h.badge += ", inside the 95 % interval"
@@ -63,7 +63,7 @@ func (v *view) headline() headline {
 	name := v.page.Classes
 	h := headline{head: "Predicted " + name[v.predicted]}
 	if p, _, _ := v.certainty(v.predicted); v.agree() && !math.IsNaN(p) {
-		h.sure = "with probability " + probability(p)
+		h.sure = "with probability " + Probability(p)
 	}
 	if !v.agree() {
 		h.head = fmt.Sprintf("%s or %s: network and average disagree", name[v.predicted], name[v.average])
@@ -125,5 +125,5 @@ func (v *view) disagreement() string {
 	_, _, alone := v.certainty(v.predicted)
 	p, sd, _ := v.certainty(v.average)
 	return fmt.Sprintf("%s says %s, with probability %s. Calibrated and averaged over the networks that fit the training data, %s is more probable: %s ± %s. Take the prediction as undecided.",
-		v.trained(), v.page.Classes[v.predicted], probability(alone), v.page.Classes[v.average], probability(p), probability(sd))
+		v.trained(), v.page.Classes[v.predicted], Probability(alone), v.page.Classes[v.average], Probability(p), Probability(sd))
 }

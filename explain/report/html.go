@@ -9,6 +9,7 @@ import (
 	"image/png"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -140,7 +141,7 @@ func (h *htmlWriter) build() (*htmlPage, error) {
 	if mean, sd := h.latent(0); h.kind == regression && len(h.page.Report.Prediction.ObservationSD) == 1 {
 		d := decimals(mean, sd)
 		say = append(say, fmt.Sprintf("That is what a new observation is expected to be. The function without noise, f, the %s, is %s ± %s%s.",
-			first.quantity, grouped(typeset(fixed(mean, d))), grouped(fixed(sd, d)), h.ownMean(" on average over the networks that fit the training data, and %s by %s", grouped(typeset(fixed(first.f, d))))))
+			first.quantity, typeset(fixed(mean, d)), typeset(fixed(sd, d)), h.ownMean(" on average over the networks that fit the training data, and %s by %s", typeset(fixed(first.f, d)))))
 	}
 	if text := h.novelty(); text != "" {
 		say = append(say, text)
@@ -187,7 +188,7 @@ func (h *htmlWriter) classes() []htmlClass {
 			continue
 		}
 		at := func(x float64) string { return fixed(100*min(1, max(0, x)), 2) }
-		c := htmlClass{Name: h.page.Classes[k], P: probability(p), SD: probability(sd), Width: at(p), Lo: at(p), Hi: at(p), Is: k == h.predicted}
+		c := htmlClass{Name: h.page.Classes[k], P: Probability(p), SD: Probability(sd), Width: at(p), Lo: at(p), Hi: at(p), Is: k == h.predicted}
 		if !math.IsNaN(sd) {
 			c.Lo, c.Hi = at(p-sd), at(p+sd)
 		}
@@ -228,7 +229,7 @@ func (h *htmlWriter) intervalBar() *htmlInterval {
 	long := func(a, b float64) string { return fixed(100*(b-a)/(hi-lo), 2) }
 	d := decimals(i.lo, i.hi, i.mean)
 	d = max(0, d-1)
-	show := func(x float64) string { return grouped(typeset(fixed(x, d))) }
+	show := func(x float64) string { return typeset(fixed(x, d)) }
 	b := &htmlInterval{Lo: at(i.lo), Width: long(i.lo, i.hi), Mean: at(i.mean),
 		Text: fmt.Sprintf("95 %% interval of a new observation: %s to %s.", show(i.lo), show(i.hi))}
 	if isFinite(i.flo) && isFinite(i.fhi) {
@@ -295,9 +296,13 @@ func (h *htmlWriter) picture(p result.Picture, alt, class string) (htmlPicture, 
 	return x, nil
 }
 
+// breaks matches where a name without spaces may be broken: inside snake_case and camelCase.
+var breaks = regexp.MustCompile(`([_./])(\pL)|(\p{Ll})(\p{Lu})`)
+
+// featureName is the name of feature i, with zero-width spaces where it may be broken.
 func featureName(p result.Picture, i int) string {
 	if i < len(p.Names) {
-		return p.Names[i]
+		return breaks.ReplaceAllString(p.Names[i], "$1$3\u200b$2$4")
 	}
 	return "x" + strconv.Itoa(i+1)
 }

@@ -90,7 +90,7 @@ func (h *htmlWriter) equation(s *section) []htmlTerm {
 		if x < 0 {
 			op, x = "−", -x
 		}
-		return htmlTerm{Op: op, Value: fixed(x, s.digits), Note: note, Class: class}
+		return htmlTerm{Op: op, Value: typeset(fixed(x, s.digits)), Note: note, Class: class}
 	}
 	if n := len(s.up); n > 0 {
 		sum = append(sum, term(total(s.up), "the "+result.Count(n)+" largest "+h.pull(s, +1), "for"))
@@ -147,15 +147,15 @@ func (h *htmlWriter) line(l line, largest float64) (htmlLine, error) {
 	}
 	d := listDecimals(largest)
 	x := htmlLine{
-		Label: l.shown(), Row: l.row, Picture: pic,
+		Label: l.shown(), Row: together(l.row), Picture: pic,
 		Value:      typeset(signed(l.term, d)),
 		Width:      fixed(100*portion(l.term, largest), 2),
 		Removal:    typeset(signed(float64(l.Removal), d)),
 		Similarity: typeset(fixed(float64(l.Similarity), 2)),
-		SD:         l.errorBar(d), Mark: l.mark(),
+		SD:         typeset(l.errorBar(d)), Mark: l.mark(),
 	}
 	if h.kind == regression && l.label != "" {
-		x.Row = "target, " + l.row
+		x.Row = "target, " + x.Row
 	}
 	return x, nil
 }

@@ -50,6 +50,9 @@ type ListedRow struct {
 	Value     string // a number about it, "" for none
 }
 
+// name is the number of the row after its name, if it has one.
+func (r *ListedRow) name() string { return named(r.ID, fmt.Sprintf("row\u00a0%d", r.Index)) }
+
 type htmlList struct {
 	Eyebrow, Note string
 	Figure        *htmlFigure
@@ -143,12 +146,12 @@ func (h *htmlWriter) list(l *List, picture func(row result.Index) result.Picture
 		pictures[i] = picture(l.Items[i].Row.Index)
 	}
 	line := func(x *ListedRow) (htmlLine, error) {
-		row := named(x.ID, fmt.Sprintf("row %d", x.Index))
+		row := x.name()
 		pic, err := h.picture(picture(x.Index), row, "thumb")
 		if x.Label != "" {
 			pic.Alt += ", labelled " + x.Label
 		}
-		return htmlLine{Label: grouped(typeset(x.Label)), Row: row, Value: typeset(x.Value), Picture: pic}, err
+		return htmlLine{Label: typeset(x.Label), Row: row, Value: typeset(x.Value), Picture: pic}, err
 	}
 	if pictures[0].Image == nil {
 		out.Table = l.table(pictures)
@@ -192,23 +195,23 @@ func (l *List) table(pictures []result.Picture) *htmlRows {
 		}
 	}
 	for i, x := range l.Items {
-		cells := []htmlCell{{Value: named(x.Row.ID, fmt.Sprintf("row %d", x.Row.Index))}, {Value: grouped(typeset(x.Row.Label)), Class: "text"}}
+		cells := []htmlCell{{Value: x.Row.name()}, {Value: typeset(x.Row.Label), Class: "text"}}
 		for _, v := range x.Values {
-			cells = append(cells, htmlCell{Value: strings.ReplaceAll(typeset(v), "\u00a0", " "), Class: "text"})
+			cells = append(cells, htmlCell{Value: typeset(v), Class: "text"})
 		}
 		if l.Beside != "" {
 			var rows []string
 			for _, b := range x.Beside {
-				text := named(b.ID, fmt.Sprintf("row %d", b.Index))
+				text := b.name()
 				if b.Label != "" {
-					text += ", labelled " + b.Label
+					text += ", " + l.labelName() + "\u00a0" + typeset(b.Label)
 				}
 				if b.Value != "" {
 					text += ": " + typeset(b.Value)
 				}
 				rows = append(rows, text)
 			}
-			cells = append(cells, htmlCell{Value: strings.Join(rows, "; "), Class: "text"})
+			cells = append(cells, htmlCell{Value: strings.Join(rows, "\n"), Class: "text lines"})
 		}
 		t.add(pictures[i], cells...)
 	}
@@ -221,9 +224,9 @@ type htmlRows struct {
 	Rows    [][]htmlCell
 }
 
-// Long tells whether a word of the cell must be broken.
+// Long tells whether the text of the cell, or a word of it, must be broken.
 func (c htmlCell) Long() bool {
-	return slices.ContainsFunc(strings.Fields(c.Value), func(word string) bool { return utf8.RuneCountInString(word) > 12 })
+	return utf8.RuneCountInString(c.Value) > 26 || slices.ContainsFunc(strings.Fields(c.Value), func(word string) bool { return utf8.RuneCountInString(word) > 12 })
 }
 
 // tableFeatures is the largest number of features in a table of rows.
@@ -257,10 +260,9 @@ func newRowTable(rows []result.Picture, columns ...string) *htmlRows {
 
 // add appends a row with the given cells and its features.
 func (t *htmlRows) add(p result.Picture, cells ...htmlCell) {
-	cells[0].Value = strings.Replace(cells[0].Value, "row ", "row\u00a0", 1)
 	for i, v := range p.Values {
 		if i < tableFeatures {
-			cells = append(cells, htmlCell{Value: grouped(typeset(datum(v))), Extra: true})
+			cells = append(cells, htmlCell{Value: typeset(datum(v)), Extra: true})
 		}
 	}
 	t.Rows = append(t.Rows, cells)

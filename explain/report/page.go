@@ -111,7 +111,7 @@ func (l *line) shown() string {
 	if l.LabelName != "" {
 		return l.LabelName
 	}
-	return grouped(typeset(l.label))
+	return typeset(l.label)
 }
 
 // view returns the content of the page, or an error if the report does not fit

@@ -97,14 +97,14 @@ func (s *sheet) head(v *view, t *section, top float64) float64 {
 	if text := v.disagreement(); text != "" {
 		y = s.paragraph(x, y+10, pngText, limit, 4, pngInk, text)
 	} else if p, sd, network := v.certainty(v.predicted); !math.IsNaN(p) {
-		y = s.paragraph(x, y+12, 14, limit, 1, pngInk, fmt.Sprintf("P(%s) = %s ± %s", fit(v.page.Classes[v.predicted], 14, limit/2), probability(p), probability(sd)))
+		y = s.paragraph(x, y+12, 14, limit, 1, pngInk, fmt.Sprintf("P(%s) = %s ± %s", fit(v.page.Classes[v.predicted], 14, limit/2), Probability(p), Probability(sd)))
 		if !math.IsNaN(network) {
-			y = s.paragraph(x, y+3, pngText, limit, 1, pngSoft, v.trained()+" says "+probability(network))
+			y = s.paragraph(x, y+3, pngText, limit, 1, pngSoft, v.trained()+" says "+Probability(network))
 		}
 	}
 	if i := v.interval(); i != nil {
 		d := max(0, decimals(i.lo, i.hi)-1)
-		y = s.paragraph(x, y+12, pngText, limit, 1, pngInk, fmt.Sprintf("95 %% interval of a new observation: %s to %s", grouped(typeset(fixed(i.lo, d))), grouped(typeset(fixed(i.hi, d)))))
+		y = s.paragraph(x, y+12, pngText, limit, 1, pngInk, fmt.Sprintf("95 %% interval of a new observation: %s to %s", typeset(fixed(i.lo, d)), typeset(fixed(i.hi, d))))
 	}
 	y = s.paragraph(x, y+10, 14, limit, 1, pngInk, typeset(fmt.Sprintf("%s = %s + %s + %s", fixed(t.f, t.digits),
 		bracketed(t.m, t.digits), bracketed(t.s, t.digits), bracketed(t.remainder, t.digits))))

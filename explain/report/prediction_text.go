@@ -104,8 +104,7 @@ func (p *PredictionPage) table() scoreTable {
 	return t
 }
 
-// scoreText formats a score with four decimals, or with four figures where it is above
-// ten.
+// scoreText formats a score with four decimals, or with four figures where it is above ten or below a thousandth.
 func scoreText(f result.Float) string {
 	if math.IsInf(float64(f), 0) {
 		return strings.TrimPrefix(fmt.Sprint(float64(f)), "+")
@@ -114,7 +113,7 @@ func scoreText(f result.Float) string {
 }
 
 func scoreDecimals(x float64) int {
-	if math.Abs(x) < 10 {
+	if a := math.Abs(x); a < 10 && (a >= 1e-3 || a == 0) {
 		return 4
 	}
 	return decimals(x)
@@ -222,15 +221,15 @@ func (p *PredictionPage) sentences() []string {
 func (p *PredictionPage) missed() string {
 	_, test, expected := p.Predictions.Scores()
 	d, se := float64(test.NLL-expected.NLL), math.Hypot(float64(test.NLLSE), float64(expected.NLLSE))
-	if !(math.Abs(d) > 3*se) || math.IsInf(d, 0) {
+	if rounding := 1e-9 * math.Abs(float64(test.NLL)); !(math.Abs(d) > 3*se+rounding) || math.IsInf(d, 0) {
 		return ""
 	}
-	k, side := scoreDecimals(d), "lower"
+	k, side, also := scoreDecimals(d), "lower", ""
 	if d > 0 {
-		side = "higher"
+		side, also = "higher", ", or the network has fitted the noise of these, which leave-one-out cannot take out of its features"
 	}
-	return fmt.Sprintf("The calibrated NLL is %s than expected by %s, by %s ± %s: the test rows may be unlike the training rows, or the network has fitted the noise of these, which leave-one-out cannot take out of its features.",
-		side, p.source(), fixed(math.Abs(d), k), fixed(se, k))
+	return fmt.Sprintf("The calibrated NLL is %s than expected by %s, by %s ± %s: the test rows may be unlike the training rows%s.",
+		side, p.source(), fixed(math.Abs(d), k), fixed(se, k), also)
 }
 
 // noveltyTail is the rank above which a row counts as far from the training data.

@@ -74,6 +74,9 @@ func (p *PredictionPage) WriteHTML(w io.Writer) error {
 		}
 		h.Scores = append(h.Scores, s)
 	}
+	for i, say := range h.Sentences {
+		h.Sentences[i] = typeset(say)
+	}
 	texts := [][]string{h.Sentences}
 	for _, f := range []*htmlFigure{h.Diagrams, h.Novelty} {
 		if f != nil {
@@ -207,7 +210,7 @@ func (p *PredictionPage) diagrams() *htmlFigure {
 	x, y := "largest probability of a row; below: number of rows", "share where that class is the label"
 	points := "Rows with about the same largest probability form a point. If 90 % is said, 90 % should be right: the points should follow the dashed line. Points under it mean too much confidence, over it too little."
 	if len(r.Classes) == 2 {
-		name := typeset(r.nameOf(r.Classes[1]))
+		name := signs(r.nameOf(r.Classes[1]))
 		x, y = fmt.Sprintf("probability of %s; below: number of rows", shorten(name, 24)), fmt.Sprintf("share of rows labelled %s", shorten(name, 24))
 		points = fmt.Sprintf("Rows with about the same probability of %s form a point. Of the rows for which it is 90 %%, 90 %% should be labelled %s: the points should follow the dashed line.", name, name)
 	}
@@ -316,8 +319,8 @@ func (p *PredictionPage) list(title, note string, rows []*digest) *List {
 			}
 			return p.says(d)
 		})
-		column("with probability", func(d *digest) string { return number(d.calibrated.confidence, probability) })
-		column("of its label", func(d *digest) string { return number(d.calibrated.truth, probability) })
+		column("with probability", func(d *digest) string { return number(d.calibrated.confidence, Probability) })
+		column("of its label", func(d *digest) string { return number(d.calibrated.truth, Probability) })
 	}
 	column(percent(r.Coverage), p.region)
 	column("novelty", func(d *digest) string { return number(float64(d.novelty.Rank), percent) })
@@ -349,12 +352,12 @@ func (p *PredictionPage) says(d *digest) string {
 	o := &d.calibrated
 	switch {
 	case p.Predictions.Classes == nil:
-		k := min(3, decimals(o.expected, o.sd))
-		return grouped(typeset(fixed(o.expected, k))) + "\u00a0±\u00a0" + grouped(fixed(o.sd, k))
+		k := decimals(o.expected, o.sd)
+		return typeset(fixed(o.expected, k)) + "\u00a0±\u00a0" + typeset(fixed(o.sd, k))
 	case o.top < 0:
 		return "–"
 	}
-	return typeset(p.Predictions.nameOf(p.Predictions.Classes[o.top]))
+	return signs(p.Predictions.nameOf(p.Predictions.Classes[o.top]))
 }
 
 // region writes out the interval or the set of a row, or nothing if it has none.
@@ -363,20 +366,20 @@ func (p *PredictionPage) region(d *digest) string {
 	case d.hi < d.lo:
 		return "no value"
 	case !math.IsNaN(d.hi - d.lo):
-		k := min(3, decimals(d.lo, d.hi))
+		k := decimals(d.lo, d.hi)
 		end := func(x float64) string {
 			if math.IsInf(x, 0) {
 				return strings.Replace(fmt.Sprintf("%+g", x), "Inf", "∞", 1)
 			}
 			return fixed(x, k)
 		}
-		return typeset(end(d.lo) + " to " + end(d.hi))
+		return typeset(end(d.lo)) + " to " + typeset(end(d.hi))
 	case d.size == 0:
 		return "no class"
 	case d.size > 0:
 		var labels []string
 		for _, k := range d.set {
-			labels = append(labels, typeset(p.Predictions.nameOf(k)))
+			labels = append(labels, signs(p.Predictions.nameOf(k)))
 		}
 		if d.size > len(d.set) {
 			labels = append(labels, fmt.Sprintf("and %d more", d.size-len(d.set)))

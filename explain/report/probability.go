@@ -16,10 +16,10 @@ func (v *view) reached(k int) string {
 	if math.IsNaN(p) || math.IsNaN(network) {
 		return ""
 	}
-	steps := []string{probability(network) + " by the " + v.alone()}
-	last := probability(network)
+	steps := []string{Probability(network) + " by the " + v.alone()}
+	last := Probability(network)
 	step := func(how string, to float64) {
-		if text := probability(to); text != last {
+		if text := Probability(to); text != last {
 			last = text
 			steps = append(steps, how, text)
 		}
@@ -41,7 +41,7 @@ func (v *view) reached(k int) string {
 		how = "each network calibrated and averaged, and the mean of them"
 	}
 	step(how, p)
-	return fmt.Sprintf("Probability of %s: %s ± %s.", v.page.Classes[k], strings.Join(steps, " → "), probability(sd))
+	return fmt.Sprintf("Probability of %s: %s ± %s.", v.page.Classes[k], strings.Join(steps, " → "), Probability(sd))
 }
 
 // calibratedOn names in brackets what chose the temperature, "" where that is not known.
@@ -100,5 +100,5 @@ func (v *view) explains() string {
 	if v.kind == classes {
 		what = "The outputs explained below stand"
 	}
-	return fmt.Sprintf("%s for probability %s of %s: that %s, before temperature and averaging.", what, probability(p), v.page.Classes[v.predicted], of)
+	return fmt.Sprintf("%s for probability %s of %s: that %s, before temperature and averaging.", what, Probability(p), v.page.Classes[v.predicted], of)
 }

@@ -25,13 +25,13 @@ func TestReachedSaysEachStep(t *testing.T) {
 	x.ProbabilitySD = []result.Float{.05, .05}
 	p.Report.Fit.Calibration = &result.Calibration{Method: "loo", Scales: *x.Calibration}
 	for averaged, want := range map[float64]string{
-		.69:              "Probability of 9: " + probability(sigmoid(f)) + " by the network alone → temperature 0.504 (leave-one-out) → " + probability(sigmoid(tau*f)) + " → averaged over the networks that fit the training data (covariance × 0.25) → 0.690 ± 0.050.",
-		sigmoid(tau * f): "Probability of 9: " + probability(sigmoid(f)) + " by the network alone → temperature 0.504 (leave-one-out) → " + probability(sigmoid(tau*f)) + " ± 0.050.",
+		.69:              "Probability of 9: " + Probability(sigmoid(f)) + " by the network alone → temperature 0.504 (leave-one-out) → " + Probability(sigmoid(tau*f)) + " → averaged over the networks that fit the training data (covariance × 0.25) → 0.690 ± 0.050.",
+		sigmoid(tau * f): "Probability of 9: " + Probability(sigmoid(f)) + " by the network alone → temperature 0.504 (leave-one-out) → " + Probability(sigmoid(tau*f)) + " ± 0.050.",
 	} {
 		x.Probability = []result.Float{result.Float(1 - averaged), result.Float(averaged)}
 		page := strings.ReplaceAll(html(t, p), "\u00a0", " ")
 		require.Contains(t, page, want)
-		require.Contains(t, page, "f, explained below, stands for probability "+probability(sigmoid(f))+" of 9: that of the network, before temperature and averaging.")
+		require.Contains(t, page, "f, explained below, stands for probability "+Probability(sigmoid(f))+" of 9: that of the network, before temperature and averaging.")
 		require.Contains(t, strings.Join(strings.Fields(text(t, p, 80)), " "), want)
 	}
 }

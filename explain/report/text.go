@@ -238,7 +238,7 @@ func (t *textWriter) probabilities() {
 			continue
 		}
 		name := shorten(clean(t.page.Classes[k]), width)
-		t.line("  P(%s)%s = %s ± %-8s %s %s", name, strings.Repeat(" ", width-utf8.RuneCountInString(name)), probability(p), probability(sd), t.alone(), probability(network))
+		t.line("  P(%s)%s = %s ± %-8s %s %s", name, strings.Repeat(" ", width-utf8.RuneCountInString(name)), Probability(p), Probability(sd), t.alone(), Probability(network))
 	}
 	if left := len(t.page.Classes) - 5; left > 0 {
 		t.line("  and %d less probable classes", left)

@@ -188,9 +188,9 @@ func (v *view) changed(c *result.Changed, lead string) string {
 		lead += fmt.Sprintf(" f would be %s instead of %s, and", fixed(sign*float64(c.Mean[0]), d), fixed(sign*mean, d))
 	}
 	if k == v.average {
-		return fmt.Sprintf("%s the prediction would stay %s, with probability %s instead of %s%s", lead, name[k], probability(after), probability(before), how)
+		return fmt.Sprintf("%s the prediction would stay %s, with probability %s instead of %s%s", lead, name[k], Probability(after), Probability(before), how)
 	}
-	return fmt.Sprintf("%s the prediction would be %s with probability %s instead of %s with %s%s", lead, name[k], probability(after), name[v.average], probability(before), how)
+	return fmt.Sprintf("%s the prediction would be %s with probability %s instead of %s with %s%s", lead, name[k], Probability(after), name[v.average], Probability(before), how)
 }
 
 // examples names n training examples.
