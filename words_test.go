@@ -28,7 +28,7 @@ func TestErrorsNameGo(t *testing.T) {
 		"decay":        {options: FitOptions{Prior: WeightDecay(-1)}, want: "funcgp: WeightDecay -1 must be a positive number"},
 		"no decay":     {options: FitOptions{Prior: WeightDecay(0)}, want: "leave it out, and choose a precision with Tuned loo"},
 		"precision":    {options: FitOptions{Prior: Precision(-1)}, want: "funcgp: Precision -1 must be a positive number"},
-		"classes":      {data: Data{Classes: []string{"4"}}, want: "funcgp: Data.Classes 4 must name at least two classes"},
+		"classes":      {data: Data{Classes: []string{"4"}}, want: "funcgp: Data.Classes 4 is one class; name at least two with commas between them, as in 0,1,2"},
 		"names":        {data: Data{Classes: []string{"4", "9"}, ClassNames: []string{"a", "b", "c"}}, want: "Data.Classes has 2 classes, but Data.ClassNames names 3"},
 		"rows":         {data: Data{Source: "mnist", TestFile: "a.csv"}, want: "funcgp: Data.TestFile is for a CSV file, not Data.Source mnist"},
 		"count, file":  {data: Data{TrainCount: 10, TrainFile: "rows.txt"}, want: "Data.TrainCount and Data.TrainFile exclude each other"},

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -58,6 +59,11 @@ func IsFull(err error) bool {
 	_, stored := errors.AsType[*store.Error](err)
 	_, written := errors.AsType[*atomicfile.Error](err)
 	return full || stored || written
+}
+
+// IsCancelled tells whether an error is that of a context that ended: nothing is wrong with what was asked.
+func IsCancelled(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // A FlagPath is a flag that names a file.

@@ -178,7 +178,7 @@ func (s *DataFlags) check(given func(flag string) bool, likelihood string, memor
 			return job.Usagef("--%s %v", list.flag, err)
 		}
 		if len(*list.to) == 1 {
-			return job.Usagef("--%s %s must name at least two classes", list.flag, list.text)
+			return job.Usagef("--%s %s is one class; name at least two with commas between them, as in 0,1,2", list.flag, list.text)
 		}
 	}
 	if s.classList != nil && s.classNames != nil && len(s.classList) != len(s.classNames) {

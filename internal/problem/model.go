@@ -113,6 +113,10 @@ func modelError(name string, err error) error {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		return fmt.Errorf("%s: %w; --model takes an ONNX file, and without it the built-in network is used", name, p.Err)
 	}
+	if job.IsCancelled(err) {
+		return err
+	}
+	err = &flagError{err}
 	text, remedy := err.Error(), ""
 	switch f := (*onnx.FormatError)(nil); {
 	case errors.As(err, &f) && !f.Unsupported && strings.Contains(text, "ONNX file"):
@@ -127,6 +131,15 @@ func modelError(name string, err error) error {
 	}
 	return fmt.Errorf("%s: %w%s", name, err, remedy)
 }
+
+// A flagError is an error of the library without the names of its options beside those of the flags.
+type flagError struct{ error }
+
+var optionNames = strings.NewReplacer(" (ReadOptions.Bind)", "", " (ReadOptions.Learn)", "", " (ReadOptions.MaxMemory)", "", " (ReadOptions.Output)", "")
+
+func (e *flagError) Error() string { return optionNames.Replace(e.error.Error()) }
+
+func (e *flagError) Unwrap() error { return e.error }
 
 // Files are the paths of the model and of the files in which it keeps its weights; none for the built-in network.
 func (m *Model) Files() []string {

@@ -207,10 +207,10 @@ func ParseRows(text string, limit int) (rows []int, ok bool) {
 }
 
 // ExplainError says at which example numbers of the library's went wrong, and what helps. Errors that are about
-// another file or flag stay as they are.
+// another file or flag, and a cancelled context, stay as they are.
 func (n RowNames) ExplainError(err error) error {
 	const remedy = "check the numbers there, or give another --prior-precision"
-	if err == nil || job.IsFull(err) {
+	if err == nil || job.IsFull(err) || job.IsCancelled(err) {
 		return err
 	}
 	at := func(i int) error {
