@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // A network that was trained on the data with the prior raises no alarm: the built-in
@@ -56,4 +57,16 @@ func TestNoFalseAlarmOnMNIST(t *testing.T) {
 		require.Equal(t, "pixels from 0 to 1", r.Preprocessing.Inputs, name)
 		require.InDelta(t, 1, float64(r.Preflight.LargestInput), 1e-12)
 	}
+}
+
+// A posterior of some of the rows of a training is said to be one.
+func TestFewerRows(t *testing.T) {
+	report := func(args ...string) *linearize.Warning {
+		_, summary := linesOf[prediction](t, succeed(t, append([]string{"predict", "--json", "--quiet", "--index", "6"}, args...)...))
+		return linearize.FindWarning(summary.Fit.Warnings, "fewer-rows")
+	}
+	require.Nil(t, report())
+	w := report("--train-count", "120")
+	require.Equal(t, [2]float64{120, 1500}, [2]float64{w.Value, w.Limit})
+	require.Nil(t, report("--train-count", "1510", "--method", "subset", "--inducing", "20"), "with rows that it was not trained on")
 }

@@ -331,6 +331,10 @@ func (f *fit) remark(q *Posterior) {
 	if f.options.NoReport {
 		return
 	}
+	if n, of := f.problem.Examples.Train.Len(), f.problem.TrainedOnMore(); of > 0 {
+		f.con.Remark(linearize.NewWarning("fewer-rows", float64(n), float64(of), "Leave out --train-count and --train-index.",
+			"The network was trained on %d rows, and these are %d of them. Answers are as sure as these rows alone can be, which is less than the network is.", of, n))
+	}
 	switch match := float64(s.match.Precision); {
 	case s.match.Used == AtMatch:
 		f.con.Remark(linearize.NewWarning("at-match", f.precision, s.stated, "Give --at stated for answers at the former.", "The trained parameters are no optimum at δ = %.4g. Answers are at δ = %.4g: %s.", s.stated, f.precision, s.match.Why))

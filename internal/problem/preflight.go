@@ -144,6 +144,22 @@ func (p *Problem) TrainedOnOthers() bool {
 	return m.Rows != "" && (m.Data != Fingerprint(e.Data.Train) || m.Rows != FormatRows(e.Train.Rows))
 }
 
+// TrainedOnMore returns how many rows the network records that it was trained on, where the training rows are only some of
+// them; else 0.
+func (p *Problem) TrainedOnMore() int {
+	m, e := p.Model.Meta, p.Examples
+	rows, ok := ParseRows(m.Rows, e.Data.Train.Len())
+	if !ok || len(rows) <= e.Train.Len() || m.Data != Fingerprint(e.Data.Train) {
+		return 0
+	}
+	for _, i := range e.Train.Rows {
+		if _, ok := slices.BinarySearch(rows, i); !ok {
+			return 0
+		}
+	}
+	return len(rows)
+}
+
 // A look is what Preflight sees.
 type look struct {
 	problem  *Problem
