@@ -2,6 +2,7 @@ package network_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -294,25 +295,67 @@ func TestConditionsOfTheInput(t *testing.T) {
 	require.Len(t, taken, 2)
 	requireDifferences(t, net)
 	requireBatch(t, b, rand.New(rand.NewPCG(5, 6)))
-	// A condition on all elements of the only example.
-	g = newGraph(13, 3)
-	h = g.input()
-	least := g.op("ReduceMin", in(h), intA("keepdims", 0))
-	decides := g.op("Greater", in(least, g.scalar(-0.5)))
-	y := g.op("If", in(decides), branch("then_branch", node("Tanh", in(h), nil), "t"), branch("else_branch", node("Exp", in(h), nil), "t"))
-	g.fixed(1)
-	one := mustLoad(t, g.output(y))
-	x = gaussianMatrix(rng, 8, 3)
-	f, high := testref.Must(one.Forward(t.Context(), x))(t), 0
-	for i := range 8 {
-		e, want, err := run(g.model, &tensor{shape: []int{1, 3}, data: x.RawRowView(i)}, nil)
-		require.NoError(t, err)
-		testref.RequireClose(t, f.RawRowView(i), want.data, 1e-12, "f")
-		high += int(e.value(decides).data[0])
-	}
-	require.Contains(t, []int{1, 2, 3, 4, 5, 6, 7}, high)
-	requireDifferences(t, one)
 	require.Equal(t, net.Theta(), roundTrip(t, net).Theta())
+}
+
+// TestBatchOfOne checks reductions over the batch in files with a batch of one, where each row is a batch of its own.
+func TestBatchOfOne(t *testing.T) {
+	whole := func(g *graph, kind, x string) string { return g.op(kind, in(x), intA("keepdims", 0)) }
+	for _, c := range []struct {
+		name  string
+		dims  []int
+		build func(g *graph, x string) string
+	}{
+		{"If on the least", []int{3}, func(g *graph, x string) string {
+			is := g.op("Greater", in(whole(g, "ReduceMin", x), g.scalar(-0.5)))
+			return g.op("If", in(is), branch("then_branch", node("Tanh", in(x), nil), "t"), branch("else_branch", node("Exp", in(x), nil), "t"))
+		}},
+		{"Where above the mean", []int{2, 3}, func(g *graph, x string) string {
+			return g.op("Where", in(g.op("Greater", in(x, whole(g, "ReduceMean", x))), g.op("Mul", in(x, g.param(3))), g.op("Sin", in(x))))
+		}},
+		{"normalized by all", []int{2, 3}, func(g *graph, x string) string {
+			c := g.op("Sub", in(x, whole(g, "ReduceMean", x)))
+			return g.op("MatMul", in(g.op("Div", in(c, g.op("ReduceL2", in(c)))), g.param(3, 2)))
+		}},
+		{"Clip below the largest", []int{2, 3}, func(g *graph, x string) string {
+			lo := g.op("Sub", in(whole(g, "ReduceMax", x), g.scalar(1)))
+			return g.op("Clip", in(x, lo, g.of([]float64{math.Inf(1)})))
+		}},
+		{"over the first axis", []int{3}, func(g *graph, x string) string {
+			mean := g.op("ReduceMean", in(x), intsA("axes", 0), intA("keepdims", 0))
+			return g.op("Add", in(x, g.op("Exp", in(mean))))
+		}},
+		{"over rows of one", []int{2, 3}, func(g *graph, x string) string {
+			rows := g.op("Reshape", in(x, g.ints(-1, 3)))
+			return g.op("MatMul", in(g.op("ReduceMax", in(rows), intsA("axes", 0)), g.param(3, 2)))
+		}},
+		{"a scalar as the output", []int{3}, func(g *graph, x string) string { return whole(g, "ReduceSumSquare", x) }},
+		{"a scalar into a layer", []int{3}, func(g *graph, x string) string {
+			s := g.op("Unsqueeze", in(whole(g, "ReduceSum", x), g.ints(0, 1)))
+			return g.op("MatMul", in(s, g.param(1, 4)))
+		}},
+		{"one number of the example beside others", []int{3}, func(g *graph, x string) string {
+			mean := g.op("ReduceMean", in(x), intsA("axes", 1), intA("keepdims", 0))
+			return g.op("Mul", in(g.op("Sub", in(x, mean)), g.op("Cos", in(mean))))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := newGraph(13, c.dims...)
+			m := g.output(c.build(g, g.input()))
+			g.fixed(1)
+			net := mustLoad(t, m)
+			rng := rand.New(rand.NewPCG(3, 4))
+			x := gaussianMatrix(rng, 8, size(c.dims))
+			b := testref.Must(net.Linearize(t.Context(), x))(t)
+			for i := range 8 {
+				want := testref.Must(evaluate(m, &tensor{shape: append([]int{1}, c.dims...), data: x.RawRowView(i)}, nil))(t)
+				testref.RequireClose(t, b.F.RawRowView(i), want.data, 1e-12, "f")
+			}
+			requireDifferences(t, net)
+			requireBatch(t, b, rng)
+			require.Equal(t, net.Theta(), roundTrip(t, net).Theta())
+		})
+	}
 }
 
 // TestHostileFunctions checks that functions that cannot be inlined are refused in one

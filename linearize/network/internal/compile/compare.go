@@ -134,12 +134,7 @@ func (c *compiler) where() {
 	if cond := c.input(0); cond.integer != 0 { // the condition depends on the input
 		t := max(typeOf(c.input(1)), typeOf(c.input(2)))
 		a, b := c.float(1), c.float(2)
-		if c.batch == 1 && len(cond.shape) == 1 && cond.batch == 0 && cond.shape[0] == 1 && max(a.batch, b.batch) >= 0 {
-			one := *cond // of the only example, for all elements; it may stand for a scalar (see reduction)
-			one.shape, one.batch = []int{}, -1
-			cond = &one
-		}
-		c.result(ofType(c.choice([]*value{cond, a, b}), t))
+		c.result(ofType(c.choice(c.aligned(false, cond, a, b)), t))
 		return
 	}
 	cond := c.truth(0)

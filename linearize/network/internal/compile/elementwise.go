@@ -21,7 +21,7 @@ func init() {
 		"Max":      {translate: func(c *compiler) { c.variadic(graph.Max, maxInt) }, inputs: anyNumber, integers: computes, note: "two equal numbers share the derivative"},
 		"Sum":      {translate: func(c *compiler) { c.variadic(graph.Add, addInt) }, inputs: anyNumber, integers: computes},
 		"Mean":     {translate: (*compiler).mean, inputs: anyNumber},
-		"Clip":     {translate: (*compiler).clip, inputs: 3, integers: keepsType, roles: learnt.Sets | learnt.Prepares, note: "the bounds must be constants; at them the derivative is 1, as of PyTorch's clamp, while ReLU6 and Hardtanh, which are exported the same, take 0"},
+		"Clip":     {translate: (*compiler).clip, inputs: 3, integers: keepsType, roles: learnt.Sets | learnt.Prepares, note: "at constant bounds the derivative is 1, as of PyTorch's clamp, while ReLU6 and Hardtanh, which are exported the same, take 0"},
 		"Identity": {translate: (*compiler).identity, inputs: 1, integers: keepsType, roles: learnt.Moves | learnt.Passes},
 		"Dropout":  {translate: (*compiler).dropout, inputs: 3, integers: keepsType, roles: learnt.Moves | learnt.Passes | learnt.Sets, note: "the identity: training_mode must be off"},
 	})
@@ -155,6 +155,19 @@ func (c *compiler) clip() {
 		}
 		c.result(v)
 		return
+	}
+	for i := 1; i <= 2; i++ {
+		// Bounds that are computed are those of Max and Min.
+		if v := c.optional(i); v != nil && c.static[v.slot] == nil && c.bySlot[v.slot] == nil {
+			x := c.float(0)
+			for k, fn := range []graph.BinaryFunc{graph.Max, graph.Min} {
+				if v := c.optional(k + 1); v != nil {
+					x = c.combineInto(fn, x, v)
+				}
+			}
+			c.result(x)
+			return
+		}
 	}
 	lo, hi := math.Inf(-1), math.Inf(1)
 	if a := c.attr("min", onnx.AttrFloat); a != nil {

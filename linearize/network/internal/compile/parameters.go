@@ -22,6 +22,9 @@ func (c *compiler) finish(output string) {
 	if out.isInt {
 		panic(refuse("network: output %s is an integer tensor", quote(output)))
 	}
+	if out.batch < 0 && c.depends(out) { // of the only example: see reduction
+		out = c.alias(out, slices.Concat([]int{1}, out.shape), 0).onAxis(0, 0)
+	}
 	if out.batch > 0 && out.before() != 1 && out.leading() == 1 {
 		// Put the examples first. The outputs of one stay in their order.
 		perm := slices.Delete(upTo(len(out.shape)), out.batch, out.batch+1)

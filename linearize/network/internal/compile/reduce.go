@@ -1,11 +1,14 @@
 package compile
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
+	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
 
 func init() {
@@ -55,7 +58,7 @@ func groupOf(fn graph.GroupFunc) reducer {
 // reduction returns an ONNX operator that reduces over axes. make gives the graph operator for numbers; onInts
 // combines known integers, if it is not nil.
 func reduction(make reducer, onInts func(a, b affine) affine) operator {
-	o := operator{inputs: 2, roles: learnt.Sets, note: "of each example by itself; over the batch, with all other axes, where the file fixes a batch of 1"}
+	o := operator{inputs: 2, roles: learnt.Sets, note: "of each example by itself; over the batch where the file fixes a batch of 1"}
 	if onInts != nil {
 		o.integers = computes
 	}
@@ -66,29 +69,25 @@ func reduction(make reducer, onInts func(a, b affine) affine) operator {
 		}
 		x, keep := c.float(0), c.attrInt("keepdims", 1) != 0
 		drop := c.reducedAxes(len(x.shape))
-		if c.batch == 1 && x.batch >= 0 && x.leading() == 1 && x.shape[x.batch] == 1 && !slices.Contains(drop, false) && (keep || c.compared()) {
-			// Over all elements of the only example. The result keeps its batch axis.
-			drop[x.batch] = false
+		if x.batch < 0 || !drop[x.batch] {
 			c.result(c.reduceAxes(x, drop, keep, make))
 			return
 		}
-		if x.batch >= 0 && drop[x.batch] {
-			panic(refuse("it reduces over the batch dimension, which would mix examples; reduce over the others, as x.amax(dim=(1, 2)) does; an If on the result is read of a model exported with a batch of 1"))
+		if c.batch != 1 {
+			var give []string
+			for _, in := range c.prog.Inputs {
+				give = append(give, "--bind "+rewrite.ShellWord(in.Name+"=1,"+strings.Trim(strings.ReplaceAll(fmt.Sprint(in.Shape), " ", ","), "[]")))
+			}
+			panic(refuse("it reduces over the batch dimension, which would mix examples; if each is to be a batch of its own, give %s (ReadOptions.Bind), and otherwise reduce over the other dimensions", brief(strings.Join(give, " "), 200)))
 		}
-		c.result(c.reduceAxes(x, drop, keep, make))
+		// Reduce over elements of the only example. The result has no batch axis left unless it keeps the reduced ones.
+		y := c.reduceAxes(x.onAxis(-1, 0), drop, keep, make)
+		if keep {
+			y = y.onAxis(x.batch, 0)
+		}
+		c.result(y)
 	}
 	return o
-}
-
-// compared reports whether only comparisons read the result of the node.
-func (c *compiler) compared() bool {
-	for _, n := range c.graph.Nodes {
-		reads := slices.Contains(n.Inputs, c.node.Outputs[0])
-		if reads && !(standard(n) && operators[n.OpType].roles&learnt.Compares != 0 && len(n.Inputs) == 2) {
-			return false
-		}
-	}
-	return true
 }
 
 // reducedAxes marks the axes over which a node reduces. They are listed in input 1 or in the attribute axes. If the

@@ -173,6 +173,6 @@ func (c *compiler) maskAfter(nd *graph.Node, size int) *mask {
 // masking lists the operators that may read a mask in a function of two numbers. scaling lists those among them that
 // may only if the other numbers are constants: PyTorch multiplies a mask by 1.
 var (
-	masking = set("Add", "Sub", "Sum", "Max", "Min", "Mul", "Div", "Attention", "MultiHeadAttention")
+	masking = set("Add", "Sub", "Sum", "Max", "Min", "Clip", "Mul", "Div", "Attention", "MultiHeadAttention")
 	scaling = set("Mul", "Div")
 )

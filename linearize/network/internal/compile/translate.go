@@ -176,6 +176,14 @@ func (c *compiler) translate() {
 	row := 0
 	for i, name := range n.Inputs {
 		v := c.env[name]
+		if v != nil && v.batch < 0 && c.depends(v) && !o.pointwise(n.OpType) {
+			// A tensor of the only example without a batch axis: see reduction.
+			if len(v.shape) == 0 || v.shape[0] != 1 {
+				panic(refuse("input %s, of shape %v, is a reduction over the batch dimension, which such a node may take only as 1 of a first dimension; reduce with keepdims", quote(name), v.shape))
+			}
+			v = v.onAxis(0, 0)
+			c.env[name] = v
+		}
 		if v == nil || v.row == 0 && !slices.ContainsFunc(v.parts, counts) {
 			continue
 		}
@@ -213,6 +221,11 @@ func (c *compiler) translate() {
 			v.row = row
 		}
 	}
+}
+
+// pointwise reports whether an operator takes tensors of the only example without a batch axis as they are.
+func (o operator) pointwise(name string) bool {
+	return slices.Contains([]string{"Elementwise", "Comparisons and masks", "Reductions", "Control flow"}, o.group) || shaping[name] || name == "Cast" || name == "Shape" || name == "Size"
 }
 
 // shaping are the nodes that keep the elements of their first input.
