@@ -236,7 +236,9 @@ func squared(o Op) Op {
 		square := func(d func(a, b, y float64) float64) func(a, b, y float64) float64 {
 			return func(a, b, y float64) float64 { v := d(a, b, y); return v * v }
 		}
-		return &Binary{Fn: BinaryFunc{da: square(o.Fn.da), db: square(o.Fn.db)}, Left: o.Left, Right: o.Right}
+		own := *o
+		own.Fn = BinaryFunc{da: square(o.Fn.da), db: square(o.Fn.db)}
+		return &own
 	case *AxisMap:
 		own := *o
 		own.Weight = make([]float64, len(o.Weight))

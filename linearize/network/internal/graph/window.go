@@ -251,7 +251,13 @@ func (w *Window) WeightGradient(dst, x, g, scratch []float64, _ bool, beta float
 	patches, small := scratch[:k*w.Out], scratch[k*w.Out:][:k*m]
 	for group := range w.NumGroups {
 		w.PatchRows(patches, x, group)
-		Gemm(false, true, dense.Of(patches, k, w.Out), dense.Of(w.plane(g, group), m, w.Out), 0, dense.Of(small, k, m))
+		if m == 1 { // as of a convolution of each channel by itself
+			for i := range small {
+				small[i] = dense.Dot(patches[i*w.Out:(i+1)*w.Out], w.plane(g, group))
+			}
+		} else {
+			Gemm(false, true, dense.Of(patches, k, w.Out), dense.Of(w.plane(g, group), m, w.Out), 0, dense.Of(small, k, m))
+		}
 		// Write beta·dst + xᵀ for beta 0 or 1 and x rows×cols.
 		dst := dst[group*m*k : (group+1)*m*k]
 		if beta == 0 {
