@@ -100,6 +100,8 @@ type IndexError struct {
 	Index  float64 // the index
 	Table  string  // name of the table in the model
 	Rows   int     // rows of the table
+	// FromStart says that no index is below 0. Otherwise −1 is the last row.
+	FromStart bool
 }
 
 var _ error = (*IndexError)(nil)
@@ -110,5 +112,9 @@ func (e *IndexError) Error() string {
 	if e.Column < 0 {
 		place = fmt.Sprintf("input row %d leads to the index %v", e.Row, e.Index)
 	}
-	return fmt.Sprintf("network: %s, but table %q has the rows 0 to %d (−1 to −%d from its end); correct the data", place, e.Table, e.Rows-1, e.Rows)
+	fromEnd := ""
+	if !e.FromStart {
+		fromEnd = fmt.Sprintf(" (−1 to −%d from its end)", e.Rows)
+	}
+	return fmt.Sprintf("network: %s, but table %q has the rows 0 to %d%s; correct the data", place, e.Table, e.Rows-1, fromEnd)
 }

@@ -320,6 +320,17 @@ func TestIndexErrors(t *testing.T) {
 		require.ErrorContains(t, testref.Err(net.Linearize(t.Context(), x)), c.want)
 		require.ErrorContains(t, net.VJP(t.Context(), make([]float64, 18), x, mat.NewDense(5, 8, nil)), c.want)
 	}
+	// A row of a flat tensor, counted from the first of the example.
+	g := newGraph(13, 2, 3)
+	n := g.op("Range", in(g.int(0), g.op("Gather", in(g.op("Shape", in("x")), g.int(0))), g.int(1)))
+	at := g.op("Cast", in(g.op("Gather", in(g.op("Flatten", in("x")), g.int(1)), intA("axis", 1))), intA("to", int64(onnx.Int64)))
+	at = g.op("Add", in(at, g.op("Mul", in(n, g.int(2)))))
+	flat := mustLoad(t, g.output(g.op("Gather", in(g.op("Reshape", in(g.input(), g.ints(-1, 3))), at))))
+	rows := mat.NewDense(5, 6, nil)
+	rows.Set(3, 1, -1)
+	_, err := flat.Forward(t.Context(), rows)
+	require.ErrorContains(t, err, "input row 3 holds -1 in column 1, but table")
+	require.ErrorContains(t, err, "has the rows 0 to 1; correct the data")
 	x := mat.NewDense(2, 4, []float64{-9, 8, 0, -1, 0, 8, 0, 8})
 	b := testref.Must(embedding(onnx.Int64, 0).Linearize(t.Context(), x))(t)
 	testref.RequireClose(t, b.F.RawRowView(0)[:2], b.F.RawRowView(1)[:2], 0, "row −9 is row 0")

@@ -128,7 +128,7 @@ func (o *Pickup) Forward(s *State, nd *Node) {
 				out[i] = in[int(o.Base[i])+r*o.Stride]
 			} else {
 				out[i] = 0
-				s.outOfRange(&linearize.IndexError{Row: e, Column: s.Program.column(nd.In[1], i), Index: v, Table: o.Name, Rows: o.Length})
+				s.outOfRange(&linearize.IndexError{Row: e, Column: s.Program.column(nd.In[1], i), Index: v, Table: o.Name, Rows: o.Length, FromStart: !o.Wraps})
 			}
 		}
 	}
