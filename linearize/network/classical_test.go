@@ -219,7 +219,7 @@ func TestUnreadOperators(t *testing.T) {
 		{"com.microsoft", "BiasSoftmax", "optimization level basic"},
 		{"", "RandomUniformLike", "evaluation mode"},
 		{"", "IsNaN", "in the data"},
-		{"", "Scan", "tracing"},
+		{"", "SequenceMap", "tracing"},
 		{"ai.onnx.ml", "TreeEnsembleRegressor", "no network"},
 		{"acme", "Act", "of the domain acme"},
 		{"", "Det", "--output NAME"},

@@ -110,7 +110,7 @@ func ReadONNX(r io.Reader, o *ReadOptions) (*Network, error) {
 	return newNetwork(m, o)
 }
 
-// mostRounds bounds the nodes If of which one decides on the condition of the next.
+// mostRounds bounds the nodes If, and the turns of loops, of which one decides on the condition of the next.
 const mostRounds = 256
 
 // newNetwork rewrites a model, so that fewer kinds of nodes remain, and compiles it.
@@ -119,12 +119,12 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 		o = &ReadOptions{}
 	}
 	r, err := rewrite.Model(m, rewrite.Options{Output: o.Output, Bind: o.Bind})
-	// Put the branches that nodes If take in their place. Their conditions must be known without
-	// running the network.
+	// Put the branches that nodes If take, and the turns of loops, in their place. Their conditions must be known
+	// without running the network.
 	for round := 0; err == nil && r.Conditional(); round++ {
 		if round == mostRounds {
-			err = fmt.Errorf("more than %d nodes If decide on one another; "+
-				"export the model with the branches that are meant", mostRounds)
+			err = fmt.Errorf("more than %d nodes If or turns of a loop decide on one another; "+
+				"export the model with the branches that are meant, or loops with a number of turns", mostRounds)
 			break
 		}
 		_, failed := compile.Compile(r.Model, compile.Options{Head: head.Keep, Number: r.Number})
@@ -146,6 +146,7 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 	if m.Graph != nil {
 		m, inNodes.moved, inNodes.left = rewrite.Constants(m, o.Freeze, o.Learn, compile.Facts)
 		m, inNodes.copies = rewrite.Copies(m, r.Number, slices.Concat(o.Freeze, o.Learn))
+		m = rewrite.Distinct(m, r.Number)
 	}
 	n, err := compiled(m, r.Number, *o, inNodes)
 	if err != nil {

@@ -1,6 +1,7 @@
 package network_test
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -51,8 +52,13 @@ func (e *evaluator) operator(n *onnx.Node) func(e *evaluator) []*tensor {
 	if f := functionOf(e.functions, n); f != nil {
 		return func(e *evaluator) []*tensor { return evalCall(e, f, n) }
 	}
-	if n.OpType == "If" {
+	switch n.OpType {
+	case "If":
 		return evalIf
+	case "Loop":
+		return evalLoop
+	case "Scan":
+		return evalScan
 	}
 	return evaluators[operatorName(n)]
 }
@@ -334,6 +340,14 @@ func TestBatchOfOne(t *testing.T) {
 			s := g.op("Unsqueeze", in(whole(g, "ReduceSum", x), g.ints(0, 1)))
 			return g.op("MatMul", in(s, g.param(1, 4)))
 		}},
+		{"without its first axis for a while", []int{3}, func(g *graph, x string) string {
+			y := g.op("Tanh", in(g.op("Squeeze", in(x, g.ints(0)))))
+			return g.op("MatMul", in(g.op("Unsqueeze", in(y, g.ints(0))), g.param(3, 2)))
+		}},
+		{"written at a place", []int{3}, func(g *graph, x string) string {
+			s := g.op("Reshape", in(whole(g, "ReduceSum", x), g.ints(1)))
+			return g.op("ScatterND", in(x, g.table([]int{1, 2}, 0, 1), s))
+		}},
 		{"one number of the example beside others", []int{3}, func(g *graph, x string) string {
 			mean := g.op("ReduceMean", in(x), intsA("axes", 1), intA("keepdims", 0))
 			return g.op("Mul", in(g.op("Sub", in(x, mean)), g.op("Cos", in(mean))))
@@ -463,19 +477,26 @@ func TestManyBranches(t *testing.T) {
 	_, err := load(model(40))
 	require.NoError(t, err)
 	_, err = load(model(300))
-	require.ErrorContains(t, err, "more than 256 nodes If decide on one another")
+	require.ErrorContains(t, err, "more than 256 nodes If or turns of a loop decide on one another")
 	requireOneLine(t, err)
 }
 
-// TestFunctionsAreWritten checks that the file that is written has no functions or
-// branches left, and gives the same network.
+// TestFunctionsAreWritten checks that the file that is written has no functions, branches or
+// loops left and no name of two nodes, which onnxruntime refuses, and gives the same network.
 func TestFunctionsAreWritten(t *testing.T) {
-	for _, c := range bodyCases() {
+	for _, c := range slices.Concat(bodyCases(), loopCases()) {
 		net := mustLoad(t, c.model())
+		var file bytes.Buffer
+		require.NoError(t, net.WriteONNX(&file))
+		seen := map[string]bool{}
+		for _, n := range testref.Must(onnx.Decode(file.Bytes()))(t).Graph.Nodes {
+			require.False(t, n.Name != "" && seen[n.Name], n.Name)
+			seen[n.Name] = true
+		}
 		back := roundTrip(t, net)
 		require.Equal(t, net.Fingerprint(), back.Fingerprint(), c.name)
 		for _, o := range back.Describe().Operators {
-			require.NotContains(t, []string{"If", "Layer", "Twice", "Maybe"}, o.Name)
+			require.NotContains(t, []string{"If", "Loop", "Scan", "Layer", "Twice", "Maybe"}, o.Name)
 		}
 	}
 }

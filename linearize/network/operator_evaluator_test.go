@@ -15,6 +15,7 @@ type tensor struct {
 	shape []int
 	data  []float64
 	isInt bool
+	list  []*tensor // of a sequence
 }
 
 // evaluateLimit bounds the elements of a tensor in evaluate.
@@ -73,9 +74,11 @@ func (t *tensor) set(v float64, idx ...int)     { t.data[t.place(idx)] = v }
 func (t *tensor) add(v float64, idx ...int)     { t.data[t.place(idx)] += v }
 func (t *tensor) broadcastAt(idx []int) float64 { return t.data[t.place(alignTo(t.shape, idx))] }
 func (t *tensor) rank() int                     { return len(t.shape) }
-func (t *tensor) with(shape ...int) *tensor     { return &tensor{shape, t.data, t.isInt} }
+func (t *tensor) with(shape ...int) *tensor {
+	return &tensor{shape: shape, data: t.data, isInt: t.isInt}
+}
 func (t *tensor) filled(v float64) *tensor {
-	return &tensor{t.shape, slices.Repeat([]float64{v}, len(t.data)), t.isInt}
+	return &tensor{shape: t.shape, data: slices.Repeat([]float64{v}, len(t.data)), isInt: t.isInt}
 }
 func (t *tensor) ints() []int          { return toInts(t.data) }
 func (t *tensor) normalAxis(a int) int { return normalAxis(a, t.rank()) }
@@ -209,7 +212,7 @@ func run(m *onnx.Model, x *tensor, theta map[string][]float64) (e *evaluator, ou
 	}
 	for _, in := range m.Graph.Inputs {
 		if e.env[in.Name] == nil {
-			e.env[in.Name] = &tensor{x.shape, x.data, in.Type.IsInt()}
+			e.env[in.Name] = &tensor{shape: x.shape, data: x.data, isInt: in.Type.IsInt()}
 		}
 	}
 	check(len(m.Graph.Outputs) == 1, "outputs")
@@ -470,6 +473,7 @@ func init() {
 	maps.Copy(evaluators, maskEvaluators)
 	maps.Copy(evaluators, indexEvaluators)
 	maps.Copy(evaluators, tokenShapeEvaluators)
+	maps.Copy(evaluators, sequenceEvaluators)
 }
 
 func total(v []float64) float64 {

@@ -65,7 +65,7 @@ func evalScatterElements(e *evaluator) []*tensor {
 	x, at, from := e.in(0), e.in(1), e.in(2)
 	ax := x.normalAxis(e.int("axis", 0))
 	check(slices.Equal(at.shape, from.shape) && x.rank() == at.rank(), "shapes")
-	out := &tensor{x.shape, slices.Clone(x.data), x.isInt && from.isInt}
+	out := &tensor{shape: x.shape, data: slices.Clone(x.data), isInt: x.isInt && from.isInt}
 	written := map[int]bool{}
 	each(at.shape, func(idx []int) {
 		p := slices.Clone(idx)
@@ -82,7 +82,7 @@ func evalScatterND(e *evaluator) []*tensor {
 	check(last >= 1 && last <= x.rank(), "indices")
 	lead := at.shape[:at.rank()-1]
 	check(slices.Equal(from.shape, slices.Concat(lead, x.shape[last:])), "shapes")
-	out := &tensor{x.shape, slices.Clone(x.data), x.isInt && from.isInt}
+	out := &tensor{shape: x.shape, data: slices.Clone(x.data), isInt: x.isInt && from.isInt}
 	written := map[int]bool{}
 	each(from.shape, func(idx []int) {
 		p := append(tuple(at, idx[:len(lead)], x.shape), idx[len(lead):]...)

@@ -254,6 +254,20 @@ func maskCases() []operatorCase {
 			at = g.op("Add", in(at, g.op("Mul", in(numbers(g), g.int(3)))))
 			return g.op("Gather", in(g.op("Reshape", in(g.op("Tanh", in(x)), g.ints(-1, 2))), at))
 		})
+		positions("places-with-numbers-expanded", func(g *graph) string {
+			x := g.input()
+			last := largest(g, x)
+			number := g.op("Expand", in(numbers(g), g.op("Shape", in(g.op("Squeeze", in(last, g.ints(1)))))))
+			return g.op("ScatterND", in(x, ownTuples(g, number, last), g.op("Sin", in(g.op("Gather", in(x, g.int(0)), intA("axis", 1))))))
+		})
+		positions("place-for-all", func(g *graph) string {
+			x, shape := g.input(), g.ints(int64(batch), 2)
+			if batch == 0 {
+				shape = g.batchAnd(2)
+			}
+			place := g.op("Unsqueeze", in(g.op("Expand", in(g.ints(1), g.op("Shape", in(numbers(g))))), g.ints(1)))
+			return g.op("ScatterND", in(x, ownTuples(g, numbers(g), place), g.op("Expand", in(g.param(1, 2), shape))))
+		})
 		for _, reduction := range []string{"none", "add"} {
 			positions("places-"+reduction, func(g *graph) string {
 				x := g.input()

@@ -44,7 +44,7 @@ func operatorCases() []operatorCase {
 		recurrentCases(),
 		maskCases(), indexCases(), tokenShapeCases(),
 		tokenCases(),
-		bodyCases(), fusedCases(),
+		bodyCases(), loopCases(), fusedCases(),
 	)
 }
 

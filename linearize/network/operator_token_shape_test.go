@@ -17,7 +17,7 @@ var tokenShapeEvaluators = map[string]func(e *evaluator) []*tensor{
 	"Tile":   evalTile,
 	"CumSum": evalCumSum,
 	"Size": func(e *evaluator) []*tensor {
-		return one(&tensor{[]int{}, []float64{float64(len(e.in(0).data))}, true})
+		return one(&tensor{shape: []int{}, data: []float64{float64(len(e.in(0).data))}, isInt: true})
 	},
 	"EyeLike": evalEyeLike,
 	"OneHot":  evalOneHot,

@@ -15,7 +15,12 @@ func (c *compiler) expand() {
 	count(target.shape)
 	lead := len(target.shape) - len(v.shape)
 	if i := target.batch - lead; v.batch < 0 && c.batch > 1 && target.batch >= 0 && i >= 0 && v.shape[i] == c.batch {
-		v = c.sameForAll(v, i) // as for the initial states of a recurrent layer
+		if v.isInt {
+			v = c.perExample(v, i, true) // as for the numbers of the examples
+		}
+		if v.batch < 0 {
+			v = c.sameForAll(v, i) // as for the initial states of a recurrent layer
+		}
 	}
 	switch i := v.batch + lead; {
 	case target.batch >= 0:

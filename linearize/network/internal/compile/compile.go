@@ -79,6 +79,7 @@ type value struct {
 	// fromInts marks a constant made of known integers because a node takes floating point. A node whose inputs are
 	// all marked computes with integers, and is refused.
 	fromInts bool
+	list     []*value // of a sequence of tensors, which has no slot; not nil even where it has none
 	// weight is the initializer whose stored tensor this value is, or whose transpose if transposed. A layer can
 	// use the stored tensor as its weight.
 	weight     *initializer

@@ -298,6 +298,12 @@ func (c *compiler) mean() {
 }
 
 func (c *compiler) identity() {
+	if c.has(0) {
+		if v := c.lookup(c.node.Inputs[0]); v.list != nil {
+			c.result(v)
+			return
+		}
+	}
 	c.result(c.input(0))
 }
 

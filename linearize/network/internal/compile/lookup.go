@@ -81,14 +81,24 @@ func (c *compiler) input(i int) *value {
 	if !c.has(i) {
 		panic(refuse("input %d is missing", i))
 	}
-	return c.lookup(c.node.Inputs[i])
+	v := c.lookup(c.node.Inputs[i])
+	if v.list != nil {
+		panic(refuse("input %d (%s) is a sequence of tensors; %s", i, quote(c.node.Inputs[i]), invalid))
+	}
+	return v
 }
 
 // float returns input i, which must be a floating point tensor.
 func (c *compiler) float(i int) *value {
 	v := c.input(i)
+	within(func() { v = c.floatOf(v) }, "input %d (%s)", i, quote(c.node.Inputs[i]))
+	return v
+}
+
+// floatOf returns v as a floating point tensor, marked if it was known integers.
+func (c *compiler) floatOf(v *value) *value {
 	if v.isInt {
-		within(func() { v = c.toFloat(v) }, "input %d (%s)", i, quote(c.node.Inputs[i]))
+		v = c.toFloat(v)
 		v.fromInts = true
 	}
 	return v
@@ -298,6 +308,16 @@ func (v *value) onAxis(batch, lead int) *value {
 	return &w
 }
 
+// loose returns v without a batch axis, in a model with a batch of one, whose only example v belongs to. Pointwise nodes
+// take such tensors, and others where they may put the batch axis back (see translate).
+func (c *compiler) loose(v *value) *value {
+	w := v.onAxis(-1, 0)
+	if v.isInt {
+		w = c.mapInts(w, func(a affine) affine { return affine{k: a.one()} })
+	}
+	return w
+}
+
 func (v *value) isBatch(axis int) bool { return axis == v.batch }
 
 // leading returns the field lead, with 1 in place of 0.
@@ -335,4 +355,4 @@ func typeOf(v *value) onnx.DataType {
 }
 
 // depends reports whether the elements of v depend on the input of the network.
-func (c *compiler) depends(v *value) bool { return !v.isInt && !c.isStatic(v) }
+func (c *compiler) depends(v *value) bool { return !v.isInt && v.list == nil && !c.isStatic(v) }

@@ -16,13 +16,16 @@ import (
 func (c *compiler) finish(output string) {
 	var out *value
 	within(func() { out = c.lookup(output) }, "network: output %s", quote(output))
+	if out.list != nil {
+		panic(refuse("network: output %s is a sequence of tensors; take one of them, or what they are joined to, with --output (ReadOptions.Output)", quote(output)))
+	}
 	if out.integer != 0 {
 		panic(refuse("network: output %s holds integers or truth values (%v), which have no derivative; export what they are computed from", quote(output), out.integer))
 	}
 	if out.isInt {
 		panic(refuse("network: output %s is an integer tensor", quote(output)))
 	}
-	if out.batch < 0 && c.depends(out) { // of the only example: see reduction
+	if out.batch < 0 && c.depends(out) { // of the only example: see loose
 		out = c.alias(out, slices.Concat([]int{1}, out.shape), 0).onAxis(0, 0)
 	}
 	if out.batch > 0 && out.before() != 1 && out.leading() == 1 {
@@ -148,7 +151,7 @@ func (c *compiler) finish(output string) {
 	for _, nd := range c.graph.Nodes {
 		for _, name := range nd.Outputs {
 			v := c.env[name]
-			if v == nil || v.isInt || v.integer != 0 || v.batch != 0 || v.before() != 1 || c.prog.Slots[v.slot].Static || c.masks[v.slot] != nil {
+			if v == nil || v.isInt || v.list != nil || v.integer != 0 || v.batch != 0 || v.before() != 1 || c.prog.Slots[v.slot].Static || c.masks[v.slot] != nil {
 				continue
 			}
 			c.prog.Values = append(c.prog.Values, graph.Value{Node: nd.Name, Name: name, Slot: v.slot})

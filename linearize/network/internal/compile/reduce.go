@@ -81,7 +81,7 @@ func reduction(make reducer, onInts func(a, b affine) affine) operator {
 			panic(refuse("it reduces over the batch dimension, which would mix examples; if each is to be a batch of its own, give %s (ReadOptions.Bind), and otherwise reduce over the other dimensions", brief(strings.Join(give, " "), 200)))
 		}
 		// Reduce over elements of the only example. The result has no batch axis left unless it keeps the reduced ones.
-		y := c.reduceAxes(x.onAxis(-1, 0), drop, keep, make)
+		y := c.reduceAxes(c.loose(x), drop, keep, make)
 		if keep {
 			y = y.onAxis(x.batch, 0)
 		}

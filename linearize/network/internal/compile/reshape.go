@@ -70,7 +70,10 @@ func (c *compiler) reshapeOp() {
 		panic(refuse("its shape holds the batch size and its tensor does not"))
 	}
 	if v.batch >= 0 && batch < 0 {
-		panic(refuse("its shape fixes the batch size; export the model with a dynamic batch dimension"))
+		if c.batch != 1 {
+			panic(refuse("its shape fixes the batch size; export the model with a dynamic batch dimension"))
+		}
+		v = c.loose(v)
 	}
 	shape := make([]int, len(target))
 	known := 1
@@ -109,6 +112,9 @@ func (c *compiler) squeeze() {
 	drop := make([]bool, len(v.shape))
 	for _, a := range axes {
 		a = axis(a, len(v.shape))
+		if v.isBatch(a) && c.batch == 1 {
+			v = c.loose(v)
+		}
 		if v.shape[a] != 1 || v.isBatch(a) {
 			panic(refuse("axis %d of %v cannot be removed", a, v.shape))
 		}

@@ -358,7 +358,7 @@ func (c *compiler) scatter(v, from *value, table []int32) *value {
 // scatterOwn translates a ScatterND that writes to one position of each example, which depends on the input.
 func (c *compiler) scatterOwn(at *value) {
 	v, at := c.positions(c.matched(c.float(0), 0), at, 0)
-	from := c.float(2)
+	from := c.matched(c.float(2), at.batch)
 	if graph.Product(at.shape) != 1 || from.batch != at.batch || from.leading() != 1 || !slices.Equal(from.shape, slices.Concat(at.shape, v.shape[2:])) {
 		panic(refuse("its indices depend on the input, and are not one position in each example; export with torch.scatter along one dimension"))
 	}
@@ -392,6 +392,10 @@ func (c *compiler) scatterND() {
 		return
 	}
 	v, at, from := c.scatterInputs()
+	batch, lead := v.batch, v.lead
+	if c.batch == 1 {
+		v, at, from = c.loose(v), c.loose(at), c.loose(from)
+	}
 	// Where the file fixes the batch size, the tensor and the indices get the batch axis that the updates have.
 	tuples, last := len(at.shape)-1, lastOf(at.shape)
 	if tuples >= 0 && v.batch < 0 && from.batch >= tuples {
@@ -412,5 +416,9 @@ func (c *compiler) scatterND() {
 		panic(errMixes)
 	}
 	table := c.covered(w)
-	c.result(c.scatter(v, from, table))
+	out := c.scatter(v, from, table)
+	if c.batch == 1 {
+		out = out.onAxis(batch, lead)
+	}
+	c.result(out)
 }

@@ -118,10 +118,20 @@ func (c *compiler) concat() {
 	if len(c.node.Inputs) == 0 {
 		panic(refuse("it has no inputs"))
 	}
-	in, ints, vectors := make([]*value, len(c.node.Inputs)), true, true
-	for i := range in {
-		v := c.input(i)
-		in[i], ints, vectors = v, ints && v.isInt, vectors && len(v.shape) == 1 && v.batch < 0
+	in := c.inputsFrom(0)
+	vectors := !slices.ContainsFunc(in, func(v *value) bool { return !v.isInt || len(v.shape) != 1 || v.batch >= 0 })
+	if c.node.Attr("axis") == nil && !vectors {
+		panic(refuse("it has no axis"))
+	}
+	c.result(c.join(in, c.attrInt("axis", 0)))
+}
+
+// join returns tensors one after another along axis ax.
+func (c *compiler) join(in []*value, ax int) *value {
+	in = slices.Clone(in)
+	ints, vectors, t := true, true, onnx.DataType(0)
+	for _, v := range in {
+		ints, vectors, t = ints && v.isInt, vectors && len(v.shape) == 1 && v.batch < 0, max(t, v.integer)
 	}
 	if ints && vectors {
 		out := &value{batch: -1, isInt: true}
@@ -130,20 +140,16 @@ func (c *compiler) concat() {
 			out.ints, out.real = append(out.ints, v.ints...), out.real || v.real
 		}
 		out.shape = []int{len(out.ints)}
-		c.result(out)
-		return
+		return out
 	}
-	if c.node.Attr("axis") == nil {
-		panic(refuse("it has no axis"))
-	}
-	ax := axis(c.attrInt("axis", 0), len(in[0].shape))
-	tuples := c.integerType() != 0 && ax == len(in[0].shape)-1
+	ax = axis(ax, len(in[0].shape))
+	tuples := t != 0 && ax == len(in[0].shape)-1
 	for i, v := range in {
 		if v.row != 0 && !tuples {
 			panic(errMixes)
 		}
 		if !ints && !tuples {
-			in[i] = c.float(i)
+			within(func() { in[i] = c.floatOf(v) }, "input %d", i)
 		}
 	}
 	in = c.aligned(true, in...)
@@ -177,10 +183,9 @@ func (c *compiler) concat() {
 		panic(errMixes)
 	}
 	if !in[0].isInt {
-		out := c.emit(o, shape, batch, in...)
+		out := ofType(c.emit(o, shape, batch, in...), t)
 		out.parts = parts
-		c.result(out)
-		return
+		return out
 	}
 	out, at := c.newInts(shape, batch, in...), 0
 	for i := range o.Outer {
@@ -189,7 +194,7 @@ func (c *compiler) concat() {
 			out.real = out.real || v.real
 		}
 	}
-	c.result(out)
+	return out
 }
 
 // gathered takes elements of input i along axis ax, at the positions that the integers of input j give.

@@ -177,9 +177,8 @@ func (c *compiler) translate() {
 	for i, name := range n.Inputs {
 		v := c.env[name]
 		if v != nil && v.batch < 0 && c.depends(v) && !o.pointwise(n.OpType) {
-			// A tensor of the only example without a batch axis: see reduction.
-			if len(v.shape) == 0 || v.shape[0] != 1 {
-				panic(refuse("input %s, of shape %v, is a reduction over the batch dimension, which such a node may take only as 1 of a first dimension; reduce with keepdims", quote(name), v.shape))
+			if len(v.shape) == 0 || v.shape[0] != 1 { // see loose
+				panic(refuse("input %s, of shape %v, has no dimension of examples left; export the model with a dynamic batch dimension", quote(name), v.shape))
 			}
 			v = v.onAxis(0, 0)
 			c.env[name] = v
@@ -225,7 +224,7 @@ func (c *compiler) translate() {
 
 // pointwise reports whether an operator takes tensors of the only example without a batch axis as they are.
 func (o operator) pointwise(name string) bool {
-	return slices.Contains([]string{"Elementwise", "Comparisons and masks", "Reductions", "Control flow"}, o.group) || shaping[name] || name == "Cast" || name == "Shape" || name == "Size"
+	return slices.Contains([]string{"Elementwise", "Comparisons and masks", "Reductions", "Control flow", "Sequences"}, o.group) || shaping[name] || name == "Cast" || name == "Shape" || name == "Size"
 }
 
 // shaping are the nodes that keep the elements of their first input.
@@ -251,14 +250,14 @@ func init() {
 	})
 }
 
-// A ConditionsError lists the nodes If of a graph and their conditions. The caller replaces each node by the branch
-// that it takes, or by a choice between both, and compiles again; further nodes If may then be met.
+// A ConditionsError lists the nodes If, Loop and Scan of a graph and their conditions. The caller replaces each node by
+// the branch that it takes, by a choice between both, or by turns, and compiles again; further such nodes may then be met.
 type ConditionsError struct{ Conditions []rewrite.Condition }
 
 var _ error = (*ConditionsError)(nil)
 
 func (e *ConditionsError) Error() string {
-	return fmt.Sprintf("network: %d nodes If are undecided", len(e.Conditions))
+	return fmt.Sprintf("network: %d nodes If, Loop or Scan are undecided", len(e.Conditions))
 }
 
 // An undecided holds the conditions of the nodes If met so far, and the values that are unknown until the branches

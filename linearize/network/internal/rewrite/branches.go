@@ -7,27 +7,35 @@ import (
 	"github.com/funcgp/funcgp/internal/onnx"
 )
 
-// A Condition is that of a node If, whose first result it names.
+// A Condition is that of a node If, Loop or Scan, whose first result it names.
 type Condition struct {
 	Result string
 	Then   bool // the condition holds
 	Open   bool // the condition depends on the input: each example chooses between the results of both branches
+
+	// Of a Loop or Scan, how many turns to write out next, whether these are the last ones, and otherwise the largest
+	// number of turns after them.
+	Turns int
+	Last  bool
+	Left  int64
 }
 
-// Conditional reports whether the graph has a node If, of which a branch is to be taken.
+// Conditional reports whether the graph has a node If, Loop or Scan, which is to be written out.
 func (m *Rewritten) Conditional() bool {
-	return m.Model.Graph != nil && slices.ContainsFunc(m.Model.Graph.Nodes, func(n *onnx.Node) bool { return n.OpType == "If" && n.Standard() })
+	return m.Model.Graph != nil && slices.ContainsFunc(m.Model.Graph.Nodes, func(n *onnx.Node) bool {
+		return (n.OpType == "If" || n.OpType == "Loop" || n.OpType == "Scan") && n.Standard()
+	})
 }
 
-// Branches returns the model with the nodes and tensors of the branches that are taken in the
-// place of nodes If.
+// Branches returns the model with the nodes and tensors of the branches that are taken in the place of nodes If, and
+// of the turns that are taken in the place of nodes Loop and Scan.
 func (m *Rewritten) Branches(taken []Condition) (*Rewritten, error) {
 	conditions := map[string]Condition{}
 	for _, c := range taken {
 		conditions[c.Result] = c
 	}
 	g := *m.Model.Graph
-	b := &brancher{names: &names{map[string]bool{}, map[string]int{}}, graph: &g, left: mostNodes}
+	b := &brancher{names: &names{map[string]bool{}, map[string]int{}}, graph: &g, left: m.left, loops: m.loops}
 	b.names.add(&g)
 	g.Nodes, g.Initializers = nil, slices.Clone(g.Initializers)
 	out := &Rewritten{Model: new(*m.Model), Number: map[*onnx.Node]int{}, Taken: m.Taken}
@@ -36,13 +44,16 @@ func (m *Rewritten) Branches(taken []Condition) (*Rewritten, error) {
 		list := []*onnx.Node{n}
 		if c, ok := conditions[FirstResult(n)]; ok {
 			var err error
-			if c.Open {
+			switch {
+			case n.OpType != "If":
+				list, err = b.unroll(n, c)
+			case c.Open:
 				list, err = b.choose(n)
-			} else {
+			default:
 				list, err = b.lift(n, c.Then)
 			}
 			if err != nil {
-				return nil, fmt.Errorf("node %d %s (If): %w", m.Number[n], Quote(n.Name), err)
+				return nil, fmt.Errorf("node %d %s (%s): %w", m.Number[n], Quote(n.Name), n.OpType, err)
 			}
 		}
 		for _, own := range list {
@@ -50,6 +61,7 @@ func (m *Rewritten) Branches(taken []Condition) (*Rewritten, error) {
 		}
 		g.Nodes = append(g.Nodes, list...)
 	}
+	out.left, out.loops = b.left, b.loops
 	return out, nil
 }
 
@@ -67,6 +79,7 @@ type brancher struct {
 	names *names
 	graph *onnx.Graph
 	left  int // nodes that may still be copied
+	loops map[*onnx.Node]*loop
 }
 
 // choose returns the nodes of both branches, and nodes that choose between their results, which must have one shape.
@@ -170,7 +183,7 @@ func (b *brancher) lift(n *onnx.Node, then bool) ([]*onnx.Node, error) {
 // spend takes nodes from what may be copied; their numbers are those of the file.
 func (b *brancher) spend(nodes, _ int) error {
 	if b.left -= nodes; b.left < 0 {
-		return fmt.Errorf("its branches have more than %d nodes", mostNodes)
+		return fmt.Errorf("branches and turns of loops have more than %d nodes; export the model with fewer turns, or with RNN, GRU or LSTM nodes in the place of loops", mostNodes)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/funcgp/funcgp/internal/onnx"
 )
@@ -58,6 +59,32 @@ func (s *names) fresh(prefix, name string) string {
 	}
 	s.used[full] = true
 	return full
+}
+
+// Distinct returns a model whose nodes have names of their own, where they have one: onnxruntime reads no others. Nodes
+// that take the place of another have its name at first. number, the place in the file of each node, gets those that
+// are renamed.
+func Distinct(m *onnx.Model, number map[*onnx.Node]int) *onnx.Model {
+	model, g := *m, *m.Graph
+	model.Graph = &g
+	g.Nodes = slices.Clone(g.Nodes)
+	all, seen := &names{map[string]bool{}, map[string]int{}}, map[string]bool{}
+	for _, n := range g.Nodes {
+		all.used[n.Name] = true
+	}
+	for i, n := range g.Nodes {
+		if n.Name == "" || !seen[n.Name] {
+			seen[n.Name] = true
+			continue
+		}
+		own := *n
+		own.Name = all.fresh(n.Name, FirstResult(n))
+		if at, ok := number[n]; ok {
+			number[&own] = at
+		}
+		g.Nodes[i] = &own
+	}
+	return &model
 }
 
 // holdsGraphs reports whether an attribute has graphs inside.

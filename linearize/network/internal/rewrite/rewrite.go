@@ -23,12 +23,14 @@ type Rewritten struct {
 	// Number is the place of each node in the file: that of the node in whose place it is.
 	Number map[*onnx.Node]int
 	Taken  *Taken // nil where f is the output
+	left   int    // nodes that branches and turns of loops may still have
+	loops  map[*onnx.Node]*loop
 }
 
 // Model returns a model that computes one tensor of m, without functions of its own. Its
 // tensors must be whole.
 func Model(m *onnx.Model, o Options) (*Rewritten, error) {
-	out := &Rewritten{Model: new(*m), Number: map[*onnx.Node]int{}}
+	out := &Rewritten{Model: new(*m), Number: map[*onnx.Node]int{}, left: mostNodes, loops: map[*onnx.Node]*loop{}}
 	if m.Graph == nil {
 		return out, nil
 	}

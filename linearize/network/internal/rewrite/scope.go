@@ -21,6 +21,8 @@ type scope struct {
 	attribute func(ref *onnx.Attribute) *onnx.Attribute
 	// spend takes the nodes and numbers of a copy from what there may be.
 	spend func(nodes, numbers int) error
+	// constants gets the stored tensors and Constant nodes of graphs, which then do not have them; nil for no change.
+	constants func(t *onnx.Tensor, n *onnx.Node)
 }
 
 // name returns the name outside of a value.
@@ -97,6 +99,10 @@ func (s *scope) graph(g *onnx.Graph) (*onnx.Graph, error) {
 	inner := *s
 	inner.value, inner.outer = map[string]string{}, s
 	for _, name := range defined(g) {
+		if s.constants != nil && !s.names.used[name] { // those that stay in the graph get other names with each copy
+			s.names.used[name], inner.value[name] = true, name
+			continue
+		}
 		inner.value[name] = s.names.fresh(s.prefix, name)
 	}
 	own := &onnx.Graph{Name: g.Name, Unknown: g.Unknown}
@@ -105,14 +111,22 @@ func (s *scope) graph(g *onnx.Graph) (*onnx.Graph, error) {
 		if err != nil {
 			return nil, err
 		}
-		own.Initializers = append(own.Initializers, c)
+		if s.constants != nil {
+			s.constants(c, nil)
+		} else {
+			own.Initializers = append(own.Initializers, c)
+		}
 	}
 	for _, n := range g.Nodes {
 		c, err := inner.node(n)
 		if err != nil {
 			return nil, err
 		}
-		own.Nodes = append(own.Nodes, c)
+		if s.constants != nil && n.OpType == "Constant" && n.Standard() {
+			s.constants(nil, c)
+		} else {
+			own.Nodes = append(own.Nodes, c)
+		}
 	}
 	for _, list := range []struct{ from, to *[]*onnx.ValueInfo }{{&g.Inputs, &own.Inputs}, {&g.Outputs, &own.Outputs}} {
 		for _, v := range *list.from {
