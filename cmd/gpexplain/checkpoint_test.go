@@ -103,7 +103,7 @@ func TestKeptShortMemory(t *testing.T) {
 }
 
 // Auto takes the exact posterior where it fits, else kept rows where these fit, else inducing examples, or
-// the kept rows that fit where those do not, and says why.
+// the kept rows that fit where those do not, and says why, and on standard error, which is no terminal here, how long it takes.
 func TestMethodAuto(t *testing.T) {
 	for _, c := range []struct{ rows, memory, within, method, why string }{
 		{"300", "1GB", "0.05", "exact", "--method auto takes exact: the training rows have 300 outputs"},
@@ -117,6 +117,9 @@ func TestMethodAuto(t *testing.T) {
 		fit := decode[fitReport](t, r.stdout).Fit
 		require.Equal(t, c.method, fit.Method)
 		require.Contains(t, fmt.Sprint(fit.Warnings), c.why)
+		if fit.Certificate == nil || !strings.Contains(r.stderr, "of which 1.5 MB may be used") {
+			require.Regexp(t, `(?m)^--method auto takes `+c.method+`: .*\. It takes (under a second|about [1-9]0* (s|min|h)) from here$`, r.stderr)
+		}
 	}
 }
 

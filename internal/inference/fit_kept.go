@@ -86,12 +86,15 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 		return nil, badCheckpoint(f.options.Checkpoint, err)
 	}
 	if why := (*losing)(nil); errors.As(err, &why) {
-		f.took(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "",
-			"--method auto takes nystrom: %v.", why))
-		f.chooses = false
+		f.chooses = nil
 		if f.flags, err = f.throughInducing(); err != nil {
 			return nil, err
 		}
+		long, err := f.sparseTime(ctx, float64(elementRows(f.flags.Selection == result.SelectStrength, f.flags.Inducing, f.problem.Model.Outputs)))
+		if err != nil {
+			return nil, err
+		}
+		f.took(long, "nystrom: %v", why)
 		return f.sparse(ctx)
 	}
 	if err != nil {
@@ -193,12 +196,11 @@ func (e *losing) Error() string { return e.why }
 // losing tells whether --method auto does not keep the rows above a threshold: they do not fit into memory, or take
 // much longer than a pass through inducing examples.
 func (f *fit) losing(t *kept.Threshold) error {
-	if !f.chooses {
+	if f.chooses == nil {
 		return nil
 	}
-	rows, examples, c := float64(t.Wanted), float64(f.problem.Examples.Train.Len()), float64(f.problem.Model.Outputs)
-	// The factor twice, and the half-solves of rows that are asked about, left out or predicted without themselves.
-	work := 2./3*rows*rows*rows + rows*rows*(2*askedRows*c+8000+c*math.Min(examples, mostLeftOut))
+	examples, c, _ := f.sizes()
+	work := f.keptWork(float64(t.Wanted))
 	pass := 1.5 * examples * c * inducingOutputs * inducingOutputs
 	about := fmt.Sprintf("--within %v takes about %s rows (example, direction of Λ) and ", f.flags.Within, job.Count(t.Wanted))
 	_, err := f.throughInducing()
@@ -210,6 +212,13 @@ func (f *fit) losing(t *kept.Threshold) error {
 		return &losing{fmt.Sprintf("%sup to some %.2g times as long", about, work/pass)}
 	}
 	return nil
+}
+
+// keptWork is the number of multiplications of a posterior of kept rows: the factor twice, and the half-solves of rows
+// that are asked about, left out or predicted without themselves.
+func (f *fit) keptWork(rows float64) float64 {
+	examples, c, _ := f.sizes()
+	return 2./3*rows*rows*rows + rows*rows*(2*askedRows*c+8000+c*math.Min(examples, mostLeftOut))
 }
 
 // throughInducing returns the flags of a pass through inducing examples, as many as fit.
@@ -246,6 +255,15 @@ func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, c *choi
 	t, err := f.threshold(ctx, asked, s, c)
 	if err == nil {
 		err = f.losing(t)
+	}
+	if err == nil && f.chooses != nil && t.Needed <= t.Available {
+		f.chooses.Do(func() {
+			var long string
+			rows := t.Rows + t.Representatives
+			if long, err = f.keptTime(ctx, rows); err == nil {
+				f.took(long, "kept: %s of the rows (example, direction of Λ) are enough for --within %v", job.Count(rows), f.flags.Within)
+			}
+		})
 	}
 	if err == nil && c != nil {
 		c.Threshold = *t

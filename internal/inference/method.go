@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
@@ -164,26 +165,21 @@ func (f *fit) auto(ctx context.Context) (*Posterior, error) {
 	p, n := f.problem, f.problem.Examples.Train.Len()
 	if n*p.Model.Outputs <= quickOutputs && p.ExactBytes(n) <= gp.MemoryBudget(p.Limits.Memory) {
 		f.flags.Method, f.flags.Within = "exact", 0
-		f.took(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "",
-			"--method auto takes exact: the training rows have %s outputs, at most %s, of which all pairs fit into memory.", job.Count(n*p.Model.Outputs), job.Count(quickOutputs)))
+		long, err := f.exactTime(ctx)
+		if err != nil {
+			return nil, err
+		}
+		f.took(long, "exact: the training rows have %s outputs, at most %s, of which all pairs fit into memory", job.Count(n*p.Model.Outputs), job.Count(quickOutputs))
 		return f.exact(ctx)
 	}
-	f.flags.Method, f.chooses = "kept", true
-	q, err := f.kept(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if k, ok := q.Dual.(*kept.Posterior); ok && !q.Short {
-		f.took(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "",
-			"--method auto takes kept: %s of the rows (example, direction of Λ) are enough for --within %v.", job.Count(k.Kept().Len()), f.flags.Within))
-	}
-	return q, nil
+	f.flags.Method, f.chooses = "kept", new(sync.Once)
+	return f.kept(ctx)
 }
 
-// took says which method was chosen and why, at once and in the report.
-func (f *fit) took(w *linearize.Warning) {
-	f.con.Remark(w)
-	f.con.Note("%s", w.Error())
+// took says which method was chosen and why, in the report, and at once with the time that it takes.
+func (f *fit) took(long, why string, args ...any) {
+	f.con.Remark(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", "--method auto takes "+why+".", args...))
+	f.con.Note("--method auto takes "+why+". It takes "+long+" from here", args...)
 }
 
 // BoundText says how the evidence stands to the exact one.

@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -99,7 +100,7 @@ type fit struct {
 	near         []float64        // weights near that mode, P; nil for none
 	matched      *gp.Match        // what settle found; nil for none
 	choice       *choice          // of --checkpoint; nil for none
-	chooses      bool             // --method auto may leave kept rows for inducing examples
+	chooses      *sync.Once       // --method auto may leave kept rows for inducing examples, or says that it does not; else nil
 	gradient     []float64        // Jᵀr at θ*
 	gradientNorm float64          // of the MAP objective at θ* and the stated precision
 	preflight    *result.Preflight
