@@ -267,7 +267,7 @@ func (s *predictVerb) write(ctx context.Context, c *console.Console, p *problem.
 		return err
 	}
 	if !c.JSON && c.Out.Terminal() {
-		if err := page.WriteRows(c.Out); err != nil {
+		if err := page.WriteRows(c.Out, c.Out.Columns()); err != nil {
 			return err
 		}
 	}

@@ -99,15 +99,15 @@ func (p *ListPage) WriteText(w io.Writer, columns int) error {
 			t.gap()
 			continue
 		}
-		t.list(l)
+		t.grid("  ", listLines(l), false)
 		t.gap()
 	}
 	t.wrap("", clean(Basis(p.Fit)))
 	return t.end(w, p.Fit)
 }
 
-// list writes the rows of a list.
-func (t *textWriter) list(l *List) {
+// listLines are the rows of a list as text, under the names of their columns.
+func listLines(l *List) [][]string {
 	text := func(r *ListedRow) string { return strings.TrimSpace(fmt.Sprintf("%d %s", r.Index, r.ID)) }
 	lines := [][]string{append([]string{"row", l.labelName()}, l.Columns...)}
 	if l.Beside != "" {
@@ -128,7 +128,7 @@ func (t *textWriter) list(l *List) {
 		}
 		lines = append(lines, line)
 	}
-	t.grid("  ", lines, false)
+	return lines
 }
 
 // list lays out a list, with pictures of its rows if there are any: as a table where rows have none.

@@ -1,9 +1,11 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,10 +47,29 @@ func (p *PredictionPage) WriteText(w io.Writer, columns int) error {
 	return t.end(w, fit)
 }
 
-// WriteRows writes the predictions as a table, a line for each row in order.
-func (p *PredictionPage) WriteRows(w io.Writer) error {
-	t := &textWriter{}
-	t.list(p.list("", "", pointers(p.Predictions.test)))
+// WriteRows writes the predictions as a table, a line for each row in order, with names cut so that it fits into the
+// given number of columns if it can; 0 means 80.
+func (p *PredictionPage) WriteRows(w io.Writer, columns int) error {
+	t := &textWriter{columns: max(60, cmp.Or(columns, 80))}
+	lines := listLines(p.list("", "", pointers(p.Predictions.test)))
+	const shortest = 12
+	widths := columnWidths(lines)
+	most := slices.Max(widths)
+	for ; most > shortest; most-- {
+		width := 0
+		for _, w := range widths {
+			width += len(columnGap) + min(w, most)
+		}
+		if width <= t.columns {
+			break
+		}
+	}
+	for _, line := range lines {
+		for i := range line {
+			line[i] = shorten(line[i], most)
+		}
+	}
+	t.grid("  ", lines, false)
 	if _, err := io.WriteString(w, t.String()); err != nil {
 		return fmt.Errorf("report: writing text: %w", err)
 	}

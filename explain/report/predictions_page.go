@@ -123,6 +123,14 @@ func (p *PredictionPage) truth() string {
 	return "label"
 }
 
+// truthOf is the label of a row, or its target.
+func (p *PredictionPage) truthOf(d *digest) string {
+	if p.Predictions.Classes == nil {
+		return typeset(p.Predictions.nameOf(d.label))
+	}
+	return p.Predictions.nameOf(d.label)
+}
+
 // diagrams shows whether the probabilities are right, or says why it cannot.
 func (p *PredictionPage) diagrams() *htmlFigure {
 	r := p.Predictions
@@ -293,7 +301,7 @@ func (p *PredictionPage) list(title, note string, rows []*digest) *List {
 	r := p.Predictions
 	l := &List{Title: title, Note: note, Label: p.truth()}
 	for _, d := range rows {
-		l.Items = append(l.Items, ListItem{Row: ListedRow{Index: d.index, ID: d.id, Label: r.nameOf(d.label)}})
+		l.Items = append(l.Items, ListItem{Row: ListedRow{Index: d.index, ID: d.id, Label: p.truthOf(d)}})
 	}
 	column := func(name string, value func(d *digest) string) {
 		if !slices.ContainsFunc(rows, func(d *digest) bool { return value(d) != "" }) {

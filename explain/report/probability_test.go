@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -40,9 +41,21 @@ func TestReachedSaysEachStep(t *testing.T) {
 func TestWriteRows(t *testing.T) {
 	p := drawnPage(30, 0, 4, 9)
 	var b strings.Builder
-	require.NoError(t, p.WriteRows(&b))
+	require.NoError(t, p.WriteRows(&b, 80))
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 	require.Len(t, lines, 31)
 	require.Regexp(t, `^ +row +label +predicted +with probability +of its label`, lines[0])
 	require.Regexp(t, `^ +\d+ +[49] +(✗ )?[49] +[01]\.\d+ +[01]\.\d+`, lines[1])
+
+	p.Predictions.ClassNames = []string{strings.Repeat("four ", 20), strings.Repeat("nine", 20)}
+	for columns, want := range map[int]int{80: 80, 100: 100, 300: 260} {
+		b.Reset()
+		require.NoError(t, p.WriteRows(&b, columns))
+		widest := 0
+		for line := range strings.Lines(b.String()) {
+			widest = max(widest, utf8.RuneCountInString(strings.TrimRight(line, "\n ")))
+		}
+		require.LessOrEqual(t, widest, want)
+		require.Greater(t, widest, want*2/3)
+	}
 }
