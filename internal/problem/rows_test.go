@@ -1,6 +1,9 @@
 package problem
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"image/color"
 	"math"
 	"math/rand/v2"
@@ -120,4 +123,12 @@ func TestSizeText(t *testing.T) {
 		2.9e12: "2.90 TB", 4.2e15: "4200 TB"} {
 		require.Equal(t, want, SizeText(bytes))
 	}
+}
+
+// A context that ended says nothing of the rows, and its error has no remedy.
+func TestCancelledHasNoRemedy(t *testing.T) {
+	err := fmt.Errorf("gp: %w", context.Canceled)
+	require.Equal(t, err, RowNames{}.ExplainError(err))
+	require.Equal(t, err, modelError("net.onnx", err))
+	require.EqualError(t, modelError("net.onnx", errors.New("an input is open; give it with --bind (ReadOptions.Bind)")), "net.onnx: an input is open; give it with --bind")
 }
