@@ -94,7 +94,8 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.took(long, "nystrom: %v", why)
+		f.took(long, linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "",
+			"--method auto takes nystrom: %v.", why))
 		return f.sparse(ctx)
 	}
 	if err != nil {
@@ -261,7 +262,8 @@ func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, c *choi
 			var long string
 			rows := t.Rows + t.Representatives
 			if long, err = f.keptTime(ctx, rows); err == nil {
-				f.took(long, "kept: %s of the rows (example, direction of Λ) are enough for --within %v", job.Count(rows), f.flags.Within)
+				f.took(long, linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "",
+					"--method auto takes kept: %s of the rows (example, direction of Λ) are enough for --within %v.", job.Count(rows), f.flags.Within))
 			}
 		})
 	}

@@ -169,7 +169,8 @@ func (f *fit) auto(ctx context.Context) (*Posterior, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.took(long, "exact: the training rows have %s outputs, at most %s, of which all pairs fit into memory", job.Count(n*p.Model.Outputs), job.Count(quickOutputs))
+		f.took(long, linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "",
+			"--method auto takes exact: the training rows have %s outputs, at most %s, of which all pairs fit into memory.", job.Count(n*p.Model.Outputs), job.Count(quickOutputs)))
 		return f.exact(ctx)
 	}
 	f.flags.Method, f.chooses = "kept", new(sync.Once)
@@ -177,9 +178,9 @@ func (f *fit) auto(ctx context.Context) (*Posterior, error) {
 }
 
 // took says which method was chosen and why, in the report, and at once with the time that it takes.
-func (f *fit) took(long, why string, args ...any) {
-	f.con.Remark(linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "", "--method auto takes "+why+".", args...))
-	f.con.Note("--method auto takes "+why+". It takes "+long+" from here", args...)
+func (f *fit) took(long string, w *linearize.Warning) {
+	f.con.Remark(w)
+	f.con.Note("%s It takes %s from here", w.Error(), long)
 }
 
 // BoundText says how the evidence stands to the exact one.
