@@ -30,37 +30,30 @@ type auditVerb struct {
 
 	top       int
 	html, csv string
-	by        string
 
 	part   partFlags
 	merged []audit.Example // of all parts, in place of leaving out rows; nil where they are to be left out
 }
-
-// audits are the values of --by.
-var audits = []string{"posterior", "labels"}
-
-// ofPosterior are the flags that --by labels leaves nothing to do.
-var ofPosterior = []string{"method", "inducing", "within", "certify", "select", "refit", "tune-prior", "calibrate"}
 
 func auditCommand(con *console.Console) *cobra.Command {
 	s := &auditVerb{}
 	v := &verb{
 		name:  "audit",
 		short: "Rank training rows that are worth a look",
-		long: `Audit predicts each training row by the posterior without it, and lists the rows
-whose label the others contradict, with the label that they suggest and those that
-say so most; rows that are the same or nearly the same; rows near a boundary between
-classes; and rows that fix the function at their own input. --csv writes the scores of
-all rows.
+		long: `Audit predicts each training row without it, and lists the rows whose label the others
+contradict, with the label that they suggest and those that say so most; rows that are the
+same or nearly the same; rows near a boundary between classes; and rows that fix the function
+at their own input. --csv writes the scores of all rows.
 
-Where leaving out each of many rows takes long, a sample of them is audited. --shard I/N
-audits all rows in parts, by as many processes, and gpexplain merge prints the lists of all
-parts; --csv then has the rows of the part, and does not tell which are equal.
+A network that was trained until it repeated every label has seen the wrong ones too. Labels
+and the targets of regressions are therefore predicted by a regression of those of the other
+rows on the Jacobian of the network with shuffled parameters, and all other scores are of
+the posterior without the row. Counts, and more than 12,000 rows, are left to the posterior.
 
-A network that was trained until it repeated every label has seen the wrong ones too.
---tune-prior loo looks for a prior precision under which the rows predict each other; and
---by labels takes no posterior but the network's architecture, so that a convolutional
-network, trained or not, suggests better labels for pictures.`,
+Where leaving out each of many rows takes long, a sample of them has the scores of the
+posterior. --shard I/N audits all rows in parts, by as many processes, and gpexplain merge
+prints the lists of all parts; --csv then has the rows of the part, all scores by the
+posterior, and does not tell which are equal.`,
 		example: `  gpexplain audit
   gpexplain audit --top 50 --html page.html --csv scores.csv
   gpexplain audit --tune-prior loo
@@ -72,11 +65,7 @@ network, trained or not, suggests better labels for pictures.`,
 		check: func(*cobra.Command) error { return s.part.parse() },
 		rules: append(s.part.rules("html", "json"),
 			flags.AtLeast(1, "top"),
-			flags.OneOf("by", audits),
-			flags.Not("by=labels", ", which takes no posterior; leave one of them out", ofPosterior...),
-			flags.Not("by=labels", ", which takes all rows at once; leave one of them out", "shard"),
 		),
-		complete: map[string][]string{"by": audits},
 	}
 	return v.command(con, &s.common)
 }
@@ -84,7 +73,6 @@ network, trained or not, suggests better labels for pictures.`,
 func (s *auditVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	f.IntVar(&s.top, "top", 20, "list `K` training rows of each kind")
-	f.StringVar(&s.by, "by", "posterior", "predict each row without it by `WHAT`: the posterior, or labels, a regression of the labels on the Jacobian of the network with shuffled parameters, which finds more of the wrong ones where the network was trained until it repeated them; it takes all training rows at once")
 	f.StringVar(&s.html, "html", "", "write the lists as a page to `FILE`")
 	f.StringVar(&s.csv, "csv", "", "write the scores of all training rows as a table to `FILE`")
 	s.part.add(c, "score part `I/N` of the training rows, 0/N to N-1/N, for gpexplain merge")
@@ -100,45 +88,28 @@ func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	var found *audit.Audit
-	var r *auditReport
-	if s.by == "labels" {
-		// Predict each row by a regression of the other labels.
-		if err := c.EndPart(ctx, "load"); err != nil {
-			return err
-		}
-		labels, err := inference.AuditLabels(ctx, c.Job, p, s.top)
-		if err != nil {
-			return err
-		}
-		found = &labels.Audit
-		r = newAuditReport(p, found, s.top)
-		noise := result.Float(labels.Regression.Noise)
-		r.Noise, r.Fit = &noise, inference.LabelsReport(p, c.Warnings)
-	} else {
-		q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibrate)
-		if err != nil {
-			return err
-		}
-		if s.part.text != "" {
-			return s.writePart(ctx, c, p, q)
-		}
-		if s.merged != nil {
-			found, err = q.AuditOf(ctx, c.Job, p, s.top, s.merged)
-		} else {
-			found, err = q.Audit(ctx, c.Job, p, s.top)
-		}
-		if err != nil {
-			return err
-		}
-		r = newAuditReport(p, found, s.top)
-		r.Fit = q.Report(p, c.Warnings)
+	q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibrate)
+	if err != nil {
+		return err
 	}
-	r.By = s.by
+	if s.part.text != "" {
+		return s.writePart(ctx, c, p, q)
+	}
+	var found *inference.Audited
+	if s.merged != nil {
+		found, err = q.AuditOf(ctx, c.Job, p, s.top, s.merged)
+	} else {
+		found, err = q.Audit(ctx, c.Job, p, s.top)
+	}
+	if err != nil {
+		return err
+	}
+	r := newAuditReport(p, found, s.top)
+	r.Fit = q.Report(p, c.Warnings)
 	if err := c.EndPart(ctx, "predict"); err != nil {
 		return err
 	}
-	if err := s.writeCSV(c, p, found.Examples); err != nil {
+	if err := s.writeCSV(c, p, found); err != nil {
 		return err
 	}
 	from, err := origin(ctx, c, p, s.html != "")
@@ -166,7 +137,7 @@ func (s *auditVerb) writePart(ctx context.Context, c *console.Console, p *proble
 	if err != nil {
 		return err
 	}
-	if err := s.writeCSV(c, p, done.Examples()); err != nil {
+	if err := s.writeCSV(c, p, &inference.Audited{Audit: &audit.Audit{Examples: done.Examples()}}); err != nil {
 		return err
 	}
 	if err := done.Write(s.part.out); err != nil {
@@ -178,8 +149,9 @@ func (s *auditVerb) writePart(ctx context.Context, c *console.Console, p *proble
 }
 
 // writeCSV writes the scores of rows to --csv.
-func (s *auditVerb) writeCSV(c *console.Console, p *problem.Problem, examples []audit.Example) error {
-	return tabulate(c, s.csv, auditColumns(p), func(add func(*audit.Example) error) error {
+func (s *auditVerb) writeCSV(c *console.Console, p *problem.Problem, found *inference.Audited) error {
+	return tabulate(c, s.csv, auditColumns(p, found), func(add func(*audit.Example) error) error {
+		examples := found.Wrong().Examples
 		for i := range examples {
 			if err := add(&examples[i]); err != nil {
 				return err
@@ -256,9 +228,9 @@ type leverageRow struct {
 }
 
 // newAuditReport takes the first rows of each list.
-func newAuditReport(p *problem.Problem, found *audit.Audit, top int) *auditReport {
-	rows := p.TrainingRows()
-	r := &auditReport{Schema: "funcgp/audit/1", Examples: len(found.Examples), Effective: result.Float(found.Effective),
+func newAuditReport(p *problem.Problem, found *inference.Audited, top int) *auditReport {
+	rows, wrong := p.TrainingRows(), found.Wrong()
+	r := &auditReport{Schema: "funcgp/audit/1", By: "posterior", Examples: len(found.Examples), Effective: result.Float(found.Effective),
 		Meanings:    map[string]string{"log_density": fmt.Sprintf(mislabelledMeaning, "label"), "supports": supportMeaning, "correlation": duplicateMeaning, "leverage": leverageMeaning},
 		Mislabelled: []suspectRow{}, Duplicates: []duplicateRows{}, Boundary: []boundaryRow{}, Leverage: []leverageRow{}}
 	if p.Task.Classes == nil {
@@ -266,9 +238,14 @@ func newAuditReport(p *problem.Problem, found *audit.Audit, top int) *auditRepor
 	} else {
 		r.Meanings["boundary"] = boundaryMeaning
 	}
+	if found.Labels != nil {
+		noise := result.Float(found.Labels.Regression.Noise)
+		r.By, r.Noise = "labels", &noise
+		r.Meanings["supports"] += "; here f is a regression of the labels"
+	}
 	suspects := 0
-	for _, k := range found.Mislabelled {
-		x := &found.Examples[k]
+	for _, k := range wrong.Mislabelled {
+		x := &wrong.Examples[k]
 		if p.Task.Classes != nil && !x.Suspect() {
 			continue
 		}
@@ -335,7 +312,7 @@ func (r *auditReport) lists() []report.List {
 		l.Note = sentence(fmt.Sprintf("the first %d of %d rows whose label is not the most probable one", len(r.Mislabelled), *r.Suspects)) + " " + l.Note
 	}
 	if r.Noise != nil {
-		l.Note += " " + sentence(fmt.Sprintf("here f is the regression of label indicators, whose noise variance is %v of the mean prior variance", float64(*r.Noise)))
+		l.Note += " " + sentence(fmt.Sprintf("here f is a regression of the labels, whose noise variance is %v of the mean prior variance", float64(*r.Noise)))
 	}
 	for i := range r.Mislabelled {
 		x := &r.Mislabelled[i]
@@ -419,7 +396,7 @@ func classText(name string, label result.Float) string {
 
 // auditColumns are the columns of --csv, with their units. A row's residual is that of
 // its target farthest from the prediction.
-func auditColumns(p *problem.Problem) []report.Column[*audit.Example] {
+func auditColumns(p *problem.Problem, found *inference.Audited) []report.Column[*audit.Example] {
 	type example = *audit.Example
 	rows := p.TrainingRows()
 	of := func(k func(x example) int) func(x example) string { // nothing in a regression
@@ -428,6 +405,15 @@ func auditColumns(p *problem.Problem) []report.Column[*audit.Example] {
 				return ""
 			}
 			return number(result.Float(x.Probability[k(x)]))
+		}
+	}
+	// Of the posterior, NaN of rows that it did not leave out.
+	own := func(score func(x example) float64) func(x example) string {
+		return func(x example) string {
+			if x = found.Of(x.Index); x == nil {
+				return number(result.Undefined())
+			}
+			return number(result.Float(score(x)))
 		}
 	}
 	return []report.Column[example]{
@@ -453,9 +439,9 @@ func auditColumns(p *problem.Problem) []report.Column[*audit.Example] {
 			}
 			return number(result.Float(largest))
 		}},
-		{Name: "entropy_nats", Value: func(x example) string { return number(result.Float(x.Entropy)) }},
-		{Name: "margin", Value: func(x example) string { return number(result.Float(x.Margin)) }},
-		{Name: "leverage", Value: func(x example) string { return number(result.Float(x.Leverage)) }},
+		{Name: "entropy_nats", Value: own(func(x example) float64 { return x.Entropy })},
+		{Name: "margin", Value: own(func(x example) float64 { return x.Margin })},
+		{Name: "leverage", Value: own(func(x example) float64 { return x.Leverage })},
 		{Name: "equal_to_row", Value: func(x example) string {
 			if x.EqualTo < 0 {
 				return ""

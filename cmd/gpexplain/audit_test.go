@@ -112,6 +112,7 @@ func TestAuditOfOtherPosteriors(t *testing.T) {
 		r := decode[auditReport](t, text)
 		if method[1] == "subset" { // of the other rows it knows nothing
 			require.Equal(t, 20, r.Examples)
+			require.Equal(t, want.Mislabelled, r.Mislabelled)
 			require.EqualValues(t, 20, linearize.FindWarning(r.Fit.Warnings, "rows-sampled").Value)
 		} else {
 			require.Equal(t, 60, r.Examples)
@@ -122,33 +123,23 @@ func TestAuditOfOtherPosteriors(t *testing.T) {
 // joined is a text without the breaks of its lines.
 func joined(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// The regression of labels takes classes alone.
+// Labels are judged by a regression of them, which is the same for every posterior, and counts by the posterior.
 func TestAuditByLabels(t *testing.T) {
 	for _, name := range toys {
 		ref := openReference(t, name)
-		args := slices.Concat([]string{"audit"}, ref.args, []string{"--by", "labels", "--json"})
-		if name == "snelson" || name == "poisson" {
-			require.Contains(t, refuse(t, 1, args...), "--by labels is for classes")
+		r := decode[auditReport](t, ref.run(t, "audit", "--json", "--top", "7"))
+		if name == "poisson" {
+			require.Equal(t, "posterior", r.By)
+			require.Nil(t, r.Noise)
 			continue
 		}
-		text := ref.run(t, args[0], "--by", "labels", "--json", "--top", "7")
-		requireSchema(t, "audit", text)
-		r := decode[auditReport](t, text)
 		require.Equal(t, "labels", r.By)
 		require.Positive(t, float64(*r.Noise))
 		require.Equal(t, ref.n, r.Examples)
-		require.Equal(t, result.MethodLabels, r.Fit.Method)
-		require.Zero(t, r.Timings.Factorize) // of a posterior
-		page := filepath.Join(t.TempDir(), "page.html")
-		require.Contains(t, joined(ref.run(t, "audit", "--by", "labels", "--html", page)), "regression of label indicators")
-		require.Contains(t, read(t, page), "none: a regression of the labels")
-		require.NotContains(t, read(t, page), "Log evidence")
+		other := decode[auditReport](t, ref.run(t, "audit", "--json", "--top", "7", "--at", "stated"))
+		require.Equal(t, r.Mislabelled, other.Mislabelled)
 	}
-	require.Contains(t, refuse(t, 2, "audit", "--by", "label"), "did you mean labels?")
-	for _, flag := range ofPosterior {
-		value := map[string]string{"inducing": "=3", "within": "=0.1", "method": "=kept", "select": "=trace", "calibrate": "=none"}[flag]
-		require.Contains(t, refuse(t, 2, "audit", "--by", "labels", "--"+flag+value), "--"+flag+" is not for --by labels")
-	}
+	require.Contains(t, joined(succeed(t, small("audit")...)), "regression of the labels")
 }
 
 // Every score is named with its unit and sign in text, and a row that occurs twice with two

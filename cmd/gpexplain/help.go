@@ -34,7 +34,7 @@ var groups = []group{
 }
 
 // usualOwn are the flags of one verb or of a few that its short help shows.
-const usualOwn = "top without smallest-flip coverage by batch pool bundle append arch epochs optimizer lr operators optimize samples addr host"
+const usualOwn = "top without smallest-flip coverage batch pool bundle append arch epochs optimizer lr operators optimize samples addr host"
 
 // everything marks a verb whose help shows all flags.
 const everything = "everything"

@@ -235,7 +235,17 @@ func TestMergeAudit(t *testing.T) {
 		lines := strings.SplitAfter(read(t, table), "\n")
 		scores = append(scores, lines[min(i, 1):]...) // one header
 	}
-	require.Equal(t, read(t, file("whole.csv")), strings.Join(scores, ""), "no rows of these data are equal")
+	columns := "row,id,label,log_density_nats,suggested,suggested_probability,label_probability,residual_sd,entropy_nats,margin,leverage,equal_to_row"
+	all, inParts := scoresOf(t, file("whole.csv"), columns), scoresOf(t, write(t, file("parts.csv"), []byte(strings.Join(scores, ""))), columns)
+	require.Len(t, inParts, len(all))
+	for row, x := range inParts {
+		for _, name := range []string{"label", "entropy_nats", "margin", "leverage", "equal_to_row"} {
+			require.Equal(t, all[row][name], x[name], "no rows of these data are equal")
+		}
+		if x["suggested"] != x["label"] { // by the posterior
+			require.Less(t, float(t, x["label_probability"]), 0.5)
+		}
+	}
 	merged := succeed(t, "merge", "--json", "--quiet", files[2], files[0], files[1])
 	requireSchema(t, "audit", merged)
 	requireSameJSON(t, whole, merged, "timings", "record")
@@ -251,7 +261,6 @@ func TestMergeAudit(t *testing.T) {
 		"--shard needs -o FILE":             {"--shard", "0/2"},
 		"--shard needs --posterior":         {"--shard", "0/2", "-o", "a"},
 		"--html is not for --shard":         {"--shard", "0/2", "-o", "a", "--posterior", "b", "--html", "c"},
-		"--by labels":                       {"--shard", "0/2", "-o", "a", "--posterior", "b", "--by", "labels"},
 		"--shard 2/2: the parts of 2 are 0": {"--shard", "2/2", "-o", "a", "--posterior", "b"},
 	} {
 		require.Contains(t, refuse(t, 2, append([]string{"audit"}, args...)...), want)

@@ -63,12 +63,8 @@ func ExampleOf() {
 // trained on the labels knows them: there, take Shuffles for the draws.
 func ExampleOfLabels() {
 	_, kernel := fitSlope()
-	labels := make([]int, len(classes))
-	for i, y := range classes {
-		labels[i] = int(y)
-	}
 	draws := func(yield func(*linearize.Batch, error) bool) { yield(slope(inputs...), nil) }
-	found, err := audit.OfLabels(context.Background(), kernel, draws, labels, nil)
+	found, err := audit.OfLabels(context.Background(), kernel, draws, mat.NewDense(len(classes), 1, classes), 2, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

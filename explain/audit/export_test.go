@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"testing"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -36,4 +37,11 @@ func Terms(ctx context.Context, d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *
 		terms[i], weights[i] = s.terms, a.direction(&a.audit.Examples[s.at], s.at)
 	}
 	return terms, weights, nil
+}
+
+// SetMostTried sets how many examples choose a regression, until the test ends.
+func SetMostTried(t *testing.T, n int) {
+	last := mostTried
+	mostTried = n
+	t.Cleanup(func() { mostTried = last })
 }

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/score"
@@ -32,7 +33,10 @@ var (
 	labelNoises = []float64{0.001, 0.01, 0.03, 0.1, 0.3, 1}
 )
 
-// A Regression of label indicators, with the error of leave-one-out under it.
+// mostTried is how many examples choose the regression of more, a random sample of them.
+var mostTried = 1000 // of tests alone a variable
+
+// A Regression of labels, with the error of leave-one-out under it.
 type Regression struct {
 	Power int     // of the correlation, from 1
 	Noise float64 // variance of the targets, relative to the prior variance of the regression function
@@ -44,7 +48,7 @@ type LabelAudit struct {
 	Audit
 	Regression  Regression   // the chosen one: the smallest error of leave-one-out
 	Tried       []Regression // in the order in which they were tried
-	Temperature float64      // that probabilities are softmax(mean/Temperature) of
+	Temperature float64      // that probabilities are softmax(mean/Temperature) of; 0 of real targets
 }
 
 // Shuffles linearizes examples at parameters that have seen no label, for OfLabels: each
@@ -66,31 +70,32 @@ func Shuffles(theta []float64, params []linearize.Param, draws int, seed uint64,
 	}
 }
 
-// OfLabels audits labels, classes from 0, by a regression of their indicators on the
-// Jacobian: the target is 1 for the label's class and 0 for the others, less 1/C, or with
-// one output ±½, and the regression function of each class is N(0, ρᵖ), element by element,
-// with the correlation
+// OfLabels audits labels y by a regression of them on the Jacobian. Of classes, y is N×1 with classes from 0, and the
+// target is 1 for the label's class and 0 for the others, less 1/C, or ±½ where two classes have one output. With
+// classes 0, y is N×K, and targets are its columns less their means, in their standard deviations. The regression
+// function of each column is N(0, ρᵖ), element by element, with the correlation
 //
 //	ρ(x,x') = κ̄(x,x') / √(κ̄(x,x) κ̄(x',x')),   κ̄ = Σ_c κ_cc over outputs and draws
 //
 // of the same examples linearized at other parameters, whose number and order draws yields.
 // Leave-one-out is exact [rw 5.4.2], and the power p and the noise variance are those under
-// which it predicts the recorded labels best.
+// which it predicts the recorded labels best, those of a random sample of 1,000 where there are more.
 //
 // A network that was trained until it repeated wrong labels has Jacobians that know them,
 // so that leave-one-out is too hopeful and chooses too small a power. Take parameters that
 // have seen no label, as Shuffles does: this finds more of the wrong labels and suggests
-// the right one more often (studies/records/figures).
+// the right one more often (studies/records/suspects.md).
 //
-// Link, Calibration and LeaveOneOut of the options are not used: probabilities are those
-// of a softmax of the predictions whose temperature makes the recorded labels likeliest.
-// Supports are in units of the target, and near-duplicates are compared for any number of
-// examples unless MostPaired is negative.
+// Link, Calibration and LeaveOneOut of the options are not used. Probabilities are those
+// of a softmax of the predictions whose temperature makes the recorded labels likeliest; the density of a real target
+// is Gaussian with the variance of leave-one-out, times a factor under which the residuals have the mean square 1.
+// Supports are in units of the target, those of a real one in the units of y, and near-duplicates are compared for
+// any number of examples unless MostPaired is negative.
 //
-// It takes three N×N matrices beside a draw, the kernel of each output of a draw, and two
-// thirds of a matrix product of order N for each of 42 regressions.
-func OfLabels(ctx context.Context, k ntk.Kernel, draws iter.Seq2[*linearize.Batch, error], labels []int, o *Options) (*LabelAudit, error) {
-	l := &labelAuditor{kernel: k, labels: labels}
+// It takes three N×N matrices beside a draw, and the kernel of each output of a draw. 42 regressions of at most 1,000
+// examples are tried; the last one, of all examples, takes two matrix products of order N.
+func OfLabels(ctx context.Context, k ntk.Kernel, draws iter.Seq2[*linearize.Batch, error], y *mat.Dense, classes int, o *Options) (*LabelAudit, error) {
+	l := &labelAuditor{kernel: k, given: y, classes: classes}
 	if o != nil {
 		l.o = *o
 	}
@@ -133,11 +138,12 @@ func OfLabels(ctx context.Context, k ntk.Kernel, draws iter.Seq2[*linearize.Batc
 			}
 		}
 	}
-	// Try all regressions and leave the best one.
+	// Try all regressions on a sample, and regress all labels by the best one.
+	few := l.sample(mostTried)
 	total := len(labelPowers) * len(labelNoises)
 	for _, power := range labelPowers {
 		for _, noise := range labelNoises {
-			r, err := l.try(ctx, Regression{Power: power, Noise: noise})
+			r, err := few.try(ctx, Regression{Power: power, Noise: noise})
 			if err != nil {
 				return nil, err
 			}
@@ -151,20 +157,48 @@ func OfLabels(ctx context.Context, k ntk.Kernel, draws iter.Seq2[*linearize.Batc
 		}
 		return 1
 	})
-	_, err := l.try(ctx, l.found.Regression)
-	if err != nil {
+	if _, err := l.try(ctx, l.found.Regression); err != nil {
 		return nil, err
 	}
 	return &l.found, l.judge(ctx)
+}
+
+// sample is the regression of a random sample of at most so many examples.
+func (l *labelAuditor) sample(most int) *labelAuditor {
+	if l.n <= most {
+		return l
+	}
+	rows := rand.New(rand.NewPCG(0, 0x7a1e)).Perm(l.n)[:most]
+	s := &labelAuditor{rho: mat.NewDense(most, most, nil), target: mat.NewDense(most, l.c, nil)}
+	s.n, s.c, s.o = most, l.c, l.o
+	for a, i := range rows {
+		s.target.SetRow(a, l.target.RawRowView(i))
+		for b, j := range rows {
+			s.rho.Set(a, b, l.rho.At(i, j))
+		}
+	}
+	s.size()
+	return s
+}
+
+// size takes the memory of a regression.
+func (l *labelAuditor) size() {
+	l.inverse = dense.New(l.n, l.n)
+	l.work = blas64.Symmetric{N: l.n, Stride: l.n, Data: make([]float64, l.n*l.n), Uplo: blas.Upper}
+	l.diag = make([]float64, l.n)
 }
 
 // A labelAuditor holds what an audit of labels is computed from.
 type labelAuditor struct {
 	auditor
 	kernel  ntk.Kernel
-	labels  []int
+	given   *mat.Dense // y
+	classes int
+	labels  []int // of classes
 	first   *linearize.Batch
-	target  *mat.Dense       // N×C
+	outputs int
+	target  *mat.Dense       // N×c
+	scale   []float64        // standard deviations of the columns of y; nil of classes
 	rho     *mat.Dense       // κ̄, then ρ
 	work    blas64.Symmetric // ρᵖ + σ²I, its factor, and at last its inverse Q; upper
 	inverse blas64.General   // of the factor U: Q = U⁻¹U⁻ᵀ
@@ -176,51 +210,11 @@ type labelAuditor struct {
 func (l *labelAuditor) add(ctx context.Context, x *linearize.Batch) error {
 	n, c := x.Len(), x.Outputs()
 	if l.first == nil {
-		// Size everything for the examples of the first draw.
-		n, c := x.Len(), x.Outputs()
-		if len(l.labels) != n {
-			panic("audit: labels and training examples differ in number")
-		}
-		if n == 0 {
-			return &score.RowsError{}
-		}
-		classes := max(2, c)
-		y, target := mat.NewDense(n, 1, nil), mat.NewDense(n, c, nil)
-		for i, label := range l.labels {
-			if label < 0 || label >= classes {
-				return fmt.Errorf("audit: the label of training example %d is %d, but the classes are 0 to %d", i, label, classes-1)
-			}
-			y.Set(i, 0, float64(label))
-			// Write the target of a label.
-			target := target.RawRowView(i)
-			if len(target) == 1 {
-				target[0] = float64(label) - 0.5
-				continue
-			}
-			for c := range target {
-				target[c] = -1 / float64(len(target))
-			}
-			target[label]++
-		}
-		need := func(n int) int64 { return memory.Mul(8*3, memory.Mul(int64(n), int64(n))) }
-		if err := gp.CheckMemory("an audit of labels", gp.TrainingExamples, n, l.o.MaxMemory, need); err != nil {
+		if err := l.begin(x); err != nil {
 			return err
-		}
-		l.first, l.target = x, target
-		l.rho = mat.NewDense(n, n, nil)
-		l.inverse = dense.New(n, n)
-		l.work = blas64.Symmetric{N: n, Stride: n, Data: make([]float64, n*n), Uplo: blas.Upper}
-		l.diag = make([]float64, n)
-		o := l.o
-		l.auditor = auditor{y: y, all: y, n: n, c: c}
-		if err := l.prepare(&o); err != nil {
-			return err
-		}
-		if len(l.rows) == 0 {
-			return &score.RowsError{}
 		}
 	}
-	if n != l.n || c != l.c {
+	if n != l.n || c != l.outputs {
 		panic("audit: draws of different examples")
 	}
 	block := dense.View(blas64.General{Rows: n, Cols: n, Stride: n, Data: l.work.Data})
@@ -239,6 +233,78 @@ func (l *labelAuditor) add(ctx context.Context, x *linearize.Batch) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// begin sizes everything for the examples of the first draw, x.
+func (l *labelAuditor) begin(x *linearize.Batch) error {
+	n, c := x.Len(), x.Outputs()
+	if l.given.RawMatrix().Rows != n {
+		panic("audit: labels and training examples differ in number")
+	}
+	if n == 0 {
+		return &score.RowsError{}
+	}
+	need := func(n int) int64 { return memory.Mul(8*3, memory.Mul(int64(n), int64(n))) }
+	if err := gp.CheckMemory("an audit of labels", gp.TrainingExamples, n, l.o.MaxMemory, need); err != nil {
+		return err
+	}
+	l.first, l.outputs = x, c
+	if l.classes == 0 {
+		_, c = l.given.Dims()
+	}
+	o := l.o
+	l.auditor = auditor{y: l.given, all: l.given, n: n, c: c}
+	if err := l.prepare(&o); err != nil {
+		return err
+	}
+	if len(l.rows) == 0 {
+		return &score.RowsError{}
+	}
+	l.target = mat.NewDense(n, c, nil)
+	if l.classes == 0 {
+		l.standardize()
+	} else if err := l.indicate(); err != nil {
+		return err
+	}
+	l.rho = mat.NewDense(n, n, nil)
+	l.size()
+	return nil
+}
+
+// standardize writes the targets of real ones.
+func (l *labelAuditor) standardize() {
+	for k := range l.c {
+		column := mat.Col(nil, k, l.given)
+		mean, sd := stat.PopMeanStdDev(column, nil)
+		if !(sd > 0) {
+			sd = 1
+		}
+		l.scale = append(l.scale, sd)
+		for i, v := range column {
+			l.target.Set(i, k, (v-mean)/sd)
+		}
+	}
+}
+
+// indicate writes the targets of classes.
+func (l *labelAuditor) indicate() error {
+	for i := range l.n {
+		label := int(l.given.At(i, 0))
+		if label < 0 || label >= l.classes {
+			return fmt.Errorf("audit: the label of training example %d is %d, but the classes are 0 to %d", i, label, l.classes-1)
+		}
+		l.labels = append(l.labels, label)
+		target := l.target.RawRowView(i)
+		if l.c == 1 {
+			target[0] = float64(label) - 0.5
+			continue
+		}
+		for k := range target {
+			target[k] = -1 / float64(l.c)
+		}
+		target[label]++
 	}
 	return nil
 }
@@ -299,6 +365,29 @@ func (l *labelAuditor) judge(ctx context.Context) error {
 	if err := dense.SyrkContext(ctx, l.o.Workers, blas.NoTrans, 1, l.inverse, 0, l.work); err != nil {
 		return err
 	}
+	if l.classes == 0 {
+		l.judgeReal()
+	} else {
+		l.judgeClasses()
+	}
+	for k := range l.audit.Examples {
+		x := &l.audit.Examples[k]
+		// c·h_ii/σ² with the posterior covariance h = σ²(I − σ²Q)
+		x.Leverage = float64(l.c) * (1 - l.found.Regression.Noise*l.diag[x.Index])
+	}
+	l.rank()
+	l.support()
+	near := l.near
+	if l.o.MostPaired < 0 {
+		near = nil
+	}
+	err := l.pair(ctx, l.first, near)
+	l.found.Audit = *l.audit
+	return err
+}
+
+// judgeClasses scores classes.
+func (l *labelAuditor) judgeClasses() {
 	all := l.mean
 	l.mean = mat.NewDense(len(l.rows), l.c, nil)
 	labels := make([]int, len(l.rows))
@@ -342,18 +431,30 @@ func (l *labelAuditor) judge(ctx context.Context) error {
 	for k := range l.audit.Examples {
 		x := &l.audit.Examples[k]
 		x.LogDensity = math.Log(prob.At(k, x.Label))
-		// C·h_ii/σ² with the posterior covariance h = σ²(I − σ²Q)
-		x.Leverage = float64(l.c) * (1 - l.found.Regression.Noise*l.diag[x.Index])
 	}
-	l.rank()
-	l.support()
-	near := l.near
-	if l.o.MostPaired < 0 {
-		near = nil
+}
+
+// judgeReal scores real targets: leave-one-out has the variance a²/Q_ii, with one a for each column.
+func (l *labelAuditor) judgeReal() {
+	size := make([]float64, l.c)
+	for i := range l.n {
+		for k := range size {
+			d := l.target.At(i, k) - l.mean.At(i, k)
+			size[k] += d * d * l.diag[i] / float64(l.n)
+		}
 	}
-	err := l.pair(ctx, l.first, near)
-	l.found.Audit = *l.audit
-	return err
+	for k := range l.audit.Examples {
+		x := &l.audit.Examples[k]
+		i := x.Index
+		for k, a := range size {
+			if a == 0 {
+				a = 1
+			}
+			z := (l.target.At(i, k) - l.mean.At(i, k)) * math.Sqrt(l.diag[i]/a)
+			x.Residual = append(x.Residual, z)
+			x.LogDensity += -0.5*math.Log(2*math.Pi*a/l.diag[i]) - math.Log(l.scale[k]) - z*z/2
+		}
+	}
 }
 
 // at returns an element of Q.
@@ -373,6 +474,9 @@ func (l *labelAuditor) support() {
 		}
 		found++
 		s := &suspect{terms: make([]float64, l.n)}
+		for r, scale := range l.scale {
+			w[r] *= scale
+		}
 		for j := range s.terms {
 			s.terms[j] = -l.at(x.Index, j) / l.diag[x.Index] * dense.Dot(w, l.target.RawRowView(j))
 		}

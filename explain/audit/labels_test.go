@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/glm"
@@ -101,7 +103,7 @@ func TestOfLabelsIsRidgeRegression(t *testing.T) {
 		q, _ := separated(t, c)
 		labels := labelsOf(q.Y)
 		o := &audit.Options{LeastCorrelation: 1e-6, Top: q.N * q.N, Supports: q.N}
-		found := testref.Must(audit.OfLabels(t.Context(), q.Kernel, at(q.Train, q.Train), labels, o))(t)
+		found := testref.Must(audit.OfLabels(t.Context(), q.Kernel, at(q.Train, q.Train), q.Y, max(2, c), o))(t)
 		target, rho := targetsOf(labels, c), correlationOf(q)
 		best := found.Tried[0]
 		power := func(p int) *mat.Dense {
@@ -168,7 +170,7 @@ func TestOfLabelsIsRidgeRegression(t *testing.T) {
 		q.Train.F.Scale(7, q.Train.F)
 		for _, workers := range []int{1, 5} {
 			o.Workers = workers
-			again := testref.Must(audit.OfLabels(t.Context(), q.Kernel, at(q.Train, q.Train), labels, o))(t)
+			again := testref.Must(audit.OfLabels(t.Context(), q.Kernel, at(q.Train, q.Train), q.Y, max(2, c), o))(t)
 			require.Equal(t, found, again)
 		}
 	}
@@ -179,7 +181,7 @@ func TestOfLabelsFindsFlips(t *testing.T) {
 	for _, c := range []int{1, 3} {
 		q, flipped := separated(t, c)
 		for _, rows := range [][]int{nil, {0, 1, 2, 3, 5, 8, 13, 21, 34}} {
-			found, err := audit.OfLabels(t.Context(), q.Kernel, at(q.Train), labelsOf(q.Y), &audit.Options{Rows: rows})
+			found, err := audit.OfLabels(t.Context(), q.Kernel, at(q.Train), q.Y, max(2, c), &audit.Options{Rows: rows})
 			require.NoError(t, err)
 			wrong := 0
 			for _, x := range found.Examples {
@@ -230,21 +232,83 @@ func TestShuffles(t *testing.T) {
 	}
 }
 
+// Real targets are predicted by a ridge regression of each column, and their residuals and densities are those of its
+// variance without the row, scaled to a mean square of 1; a sample chooses the regression of many.
+func TestOfRealTargets(t *testing.T) {
+	q := testkit.NewProblem("gaussian", 3, 25, 1, testref.Must(glm.NewGaussian(0.2))(t), 1)
+	y := mat.NewDense(q.N, 2, nil)
+	for i := range q.N {
+		y.SetRow(i, []float64{10 + 3*q.Y.At(i, 0), math.Sin(float64(7 * i))})
+	}
+	rho := correlationOf(q)
+	for _, most := range []int{q.N, 15} {
+		audit.SetMostTried(t, most)
+		found := testref.Must(audit.OfLabels(t.Context(), q.Kernel, at(q.Train), y, 0, &audit.Options{Top: q.N, Supports: q.N}))(t)
+		var k mat.Dense
+		k.Apply(func(_, _ int, v float64) float64 { return math.Pow(v, float64(found.Regression.Power)) }, rho)
+		target, sds := mat.NewDense(q.N, 2, nil), make([]float64, 2)
+		for j := range 2 {
+			mean, sd := stat.PopMeanStdDev(mat.Col(nil, j, y), nil)
+			sds[j] = sd
+			for i := range q.N {
+				target.Set(i, j, (y.At(i, j)-mean)/sd)
+			}
+		}
+		// The variance of row i given the others, k_ii + σ² − kᵀ(K + σ²I)⁻¹k.
+		variance, error := make([]float64, q.N), mat.NewDense(q.N, 2, nil)
+		size, weights := make([]float64, 2), make([]*mat.Dense, q.N)
+		for i := range q.N {
+			var mean *mat.Dense
+			mean, weights[i] = ridge(t, &k, target, found.Regression.Noise, i)
+			variance[i] = 1 + found.Regression.Noise
+			for a := range q.N {
+				variance[i] -= weights[i].At(0, a) * k.At(i, a)
+			}
+			for j := range 2 {
+				error.Set(i, j, target.At(i, j)-mean.At(0, j))
+				size[j] += error.At(i, j) * error.At(i, j) / variance[i] / float64(q.N)
+			}
+		}
+		require.Len(t, found.Examples, q.N)
+		for i, x := range found.Examples {
+			density := 0.0
+			for j := range 2 {
+				sd := math.Sqrt(size[j] * variance[i])
+				require.InDelta(t, error.At(i, j)/sd, x.Residual[j], 1e-7)
+				density += distuv.Normal{Sigma: sd * sds[j]}.LogProb(error.At(i, j) * sds[j])
+			}
+			require.InDelta(t, density, x.LogDensity, 1e-7)
+			require.Equal(t, -1, x.Label)
+			// Supports pull the prediction away from the target of the largest residual, in its unit.
+			j := 0
+			if math.Abs(x.Residual[1]) > math.Abs(x.Residual[0]) {
+				j = 1
+			}
+			for _, s := range x.Supports {
+				require.InDelta(t, -math.Copysign(1, x.Residual[j])*weights[i].At(0, s.Index)*target.At(s.Index, j)*sds[j], s.Value, 1e-7)
+			}
+		}
+		require.NotEmpty(t, found.Examples[found.Mislabelled[0]].Supports)
+		require.Zero(t, found.Temperature)
+	}
+}
+
 func TestOfLabelsErrors(t *testing.T) {
 	q := testkit.NewProblem("categorical", 6, 12, 3, glm.Categorical{}, 1)
-	labels := labelsOf(q.Y)
-	_, err := audit.OfLabels(t.Context(), q.Kernel, at(q.Train), labels, &audit.Options{MaxMemory: 1000})
+	_, err := audit.OfLabels(t.Context(), q.Kernel, at(q.Train), q.Y, 3, &audit.Options{MaxMemory: 1000})
 	testref.As[*gp.MemoryError](t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, testref.Err(audit.OfLabels(ctx, q.Kernel, at(q.Train), labels, nil)), context.Canceled)
+	require.ErrorIs(t, testref.Err(audit.OfLabels(ctx, q.Kernel, at(q.Train), q.Y, 3, nil)), context.Canceled)
 	failed := errors.New("no batch")
-	_, err = audit.OfLabels(t.Context(), q.Kernel, audit.Shuffles(nil, nil, 2, 0, func([]float64) (*linearize.Batch, error) { return nil, failed }), labels, nil)
+	_, err = audit.OfLabels(t.Context(), q.Kernel, audit.Shuffles(nil, nil, 2, 0, func([]float64) (*linearize.Batch, error) { return nil, failed }), q.Y, 3, nil)
 	require.ErrorIs(t, err, failed)
-	require.Panics(t, func() { _, _ = audit.OfLabels(t.Context(), q.Kernel, at(q.Train), labels[:3], nil) })
-	require.Panics(t, func() { _, _ = audit.OfLabels(t.Context(), q.Kernel, at(q.Train, q.Train.Slice(0, 5)), labels, nil) })
-	require.Panics(t, func() { _, _ = audit.OfLabels(t.Context(), q.Kernel, at(), labels, nil) })
-	labels[4] = 3
-	_, err = audit.OfLabels(t.Context(), q.Kernel, at(q.Train), labels, nil)
+	require.Panics(t, func() {
+		_, _ = audit.OfLabels(t.Context(), q.Kernel, at(q.Train), mat.DenseCopyOf(q.Y.Slice(0, 3, 0, 1)), 3, nil)
+	})
+	require.Panics(t, func() { _, _ = audit.OfLabels(t.Context(), q.Kernel, at(q.Train, q.Train.Slice(0, 5)), q.Y, 3, nil) })
+	require.Panics(t, func() { _, _ = audit.OfLabels(t.Context(), q.Kernel, at(), q.Y, 3, nil) })
+	q.Y.Set(4, 0, 3)
+	_, err = audit.OfLabels(t.Context(), q.Kernel, at(q.Train), q.Y, 3, nil)
 	require.ErrorContains(t, err, "training example 4 is 3")
 }

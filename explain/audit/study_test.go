@@ -96,10 +96,6 @@ func TestStudyOfWrongLabels(t *testing.T) {
 		return ntk.New(prior, net.Theta(), nil)
 	}
 	if *studyMean == "labels" {
-		labels := make([]int, n)
-		for i := range labels {
-			labels[i] = int(y.At(i, 0))
-		}
 		prior := testref.Must(ntk.NewIsotropic(1, nil))(t)
 		draws := audit.Shuffles(net.Theta(), net.Params(), *studyDraws, 0, func(theta []float64) (*linearize.Batch, error) {
 			return testref.Must(net.WithTheta(theta))(t).Linearize(t.Context(), x)
@@ -107,7 +103,7 @@ func TestStudyOfWrongLabels(t *testing.T) {
 		if *studyDraws == 0 {
 			draws = at(batch)
 		}
-		found, err := audit.OfLabels(t.Context(), ntk.New(prior, net.Theta(), nil), draws, labels, &audit.Options{MostPaired: -1, Top: n / 10})
+		found, err := audit.OfLabels(t.Context(), ntk.New(prior, net.Theta(), nil), draws, y, 10, &audit.Options{MostPaired: -1, Top: n / 10})
 		require.NoError(t, err)
 		t.Logf("%+v temperature %v", found.Tried, found.Temperature)
 		number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }

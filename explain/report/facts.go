@@ -151,8 +151,6 @@ func assumptions(f *result.Fit) []fact {
 	}
 	posterior := "at the trained parameters (Laplace)"
 	switch {
-	case f.Method == result.MethodLabels:
-		return append(list, fact{"Posterior", "none: a regression of the labels at parameters that have seen none", ""})
 	case f.Refit:
 		posterior = "at the optimum of the linearized model (refit)"
 	case f.Match != nil:
@@ -227,10 +225,8 @@ func numbersOf(f *result.Fit) []fact {
 	g := func(x result.Float) string { return result.Short(float64(x)) }
 	list := []fact{
 		{"Outputs C, parameters P", result.Count(f.Outputs) + ", " + result.Count(f.Parameters), ""},
-	}
-	if f.Method != result.MethodLabels {
-		list = append(list, fact{"Log evidence", g(f.LogEvidence), "higher is a better model for the data" + map[string]string{"upper": "; not below the exact one", "lower": "; not above the exact one"}[f.Bound]},
-			fact{"its parts", fmt.Sprintf("log likelihood %s, scatter %s, log determinant %s", g(f.LogLikelihood), g(f.Scatter), g(f.LogDet)), ""})
+		{"Log evidence", g(f.LogEvidence), "higher is a better model for the data" + map[string]string{"upper": "; not below the exact one", "lower": "; not above the exact one"}[f.Bound]},
+		{"its parts", fmt.Sprintf("log likelihood %s, scatter %s, log determinant %s", g(f.LogLikelihood), g(f.Scatter), g(f.LogDet)), ""},
 	}
 	if f.TraceError.Finite() && f.TraceError > 0 {
 		list = append(list, fact{"Trace error", g(f.TraceError), "part of the prior variance of the training examples that the inducing ones do not explain"})

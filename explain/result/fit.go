@@ -72,10 +72,6 @@ type Preflight struct {
 	LargestInput  Float  `json:"largest_input"`            // in size, as the network sees it
 }
 
-// MethodLabels is the Fit.Method of an audit by a regression of the labels, which takes no
-// posterior: what a posterior has is then NaN.
-const MethodLabels = "labels"
-
 // Fit describes the posterior.
 type Fit struct {
 	Examples       int                `json:"examples"`

@@ -2,11 +2,10 @@ package inference
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/funcgp/funcgp/explain/audit"
-	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/job"
@@ -15,17 +14,52 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
+// An Audited has the scores of the training rows.
+type Audited struct {
+	*audit.Audit // by the posterior without each row
+	// Labels finds wrong labels, in place of Audit, by a regression of the labels; nil where that does not fit.
+	Labels *audit.LabelAudit
+}
+
+// Wrong is the audit that tells wrong labels.
+func (a *Audited) Wrong() *audit.Audit {
+	if a.Labels != nil {
+		return &a.Labels.Audit
+	}
+	return a.Audit
+}
+
+// Of is what the posterior without the row says of the example at a position, nil where it was not left out.
+func (a *Audited) Of(position int) *audit.Example {
+	k, ok := slices.BinarySearchFunc(a.Examples, position, func(x audit.Example, i int) int { return x.Index - i })
+	if !ok {
+		return nil
+	}
+	return &a.Examples[k]
+}
+
 // Audit ranks the training rows by their leave-one-out predictions: all rows of an exact posterior, or a random
-// sample, which it says.
-func (q *Posterior) Audit(ctx context.Context, c *job.Job, p *problem.Problem, top int) (*audit.Audit, error) {
+// sample, which it says. Wrong labels are those of a regression of the labels of all rows, where there are few enough.
+func (q *Posterior) Audit(ctx context.Context, c *job.Job, p *problem.Problem, top int) (*Audited, error) {
 	rows, n := q.leftOut(p), p.Examples.Train.Len()
 	if len(rows) < n {
-		c.Warn(linearize.NewWarning("rows-sampled", float64(len(rows)), float64(n), "Give --shard to audit all in parts, or --method exact.", "%d of %d training rows are audited, drawn by --seed, as leaving out each takes too long by --method %s. The others are not ranked.", len(rows), n, q.How.Name))
+		c.Warn(linearize.NewWarning("rows-sampled", float64(len(rows)), float64(n), "Give --shard to audit all in parts, or --method exact.", "%d of %d training rows are left out of the posterior, drawn by --seed, as leaving out each takes too long by --method %s. The others have no entropy, margin or leverage.", len(rows), n, q.How.Name))
 	}
-	return q.audit(ctx, c, p, top, func(o *audit.Options) (*audit.Audit, error) {
+	found, err := q.audit(ctx, c, p, top, func(o *audit.Options) (*audit.Audit, error) {
 		o.Rows = rows
 		return audit.Of(ctx, q.Dual, p.Task.Likelihood, p.Examples.Y, o)
 	})
+	if err != nil {
+		return nil, err
+	}
+	return withLabels(ctx, c, p, top, found)
+}
+
+// withLabels adds the audit of labels.
+func withLabels(ctx context.Context, c *job.Job, p *problem.Problem, top int, found *audit.Audit) (a *Audited, err error) {
+	a = &Audited{Audit: found}
+	a.Labels, err = auditLabels(ctx, c, p, top)
+	return a, err
 }
 
 // AuditPart scores the training rows [lo, hi) by their leave-one-out predictions.
@@ -43,10 +77,14 @@ func (q *Posterior) AuditPart(ctx context.Context, c *job.Job, p *problem.Proble
 }
 
 // AuditOf ranks training rows that AuditPart has scored.
-func (q *Posterior) AuditOf(ctx context.Context, c *job.Job, p *problem.Problem, top int, scored []audit.Example) (*audit.Audit, error) {
-	return q.audit(ctx, c, p, top, func(o *audit.Options) (*audit.Audit, error) {
+func (q *Posterior) AuditOf(ctx context.Context, c *job.Job, p *problem.Problem, top int, scored []audit.Example) (*Audited, error) {
+	found, err := q.audit(ctx, c, p, top, func(o *audit.Options) (*audit.Audit, error) {
 		return audit.List(ctx, q.Dual, p.Task.Likelihood, p.Examples.Y, scored, o)
 	})
+	if err != nil {
+		return nil, err
+	}
+	return withLabels(ctx, c, p, top, found)
 }
 
 // audit calls do with the options of an audit.
@@ -67,27 +105,32 @@ func (q *Posterior) audit(ctx context.Context, c *job.Job, p *problem.Problem, t
 	return found, nil
 }
 
-// shuffles is how many random permutations of the parameters AuditLabels takes.
-const shuffles = 4
+// shuffles is how many random permutations of the parameters auditLabels takes, and mostRegressed the most training
+// rows that it regresses.
+const (
+	shuffles      = 4
+	mostRegressed = 12_000
+)
 
-// AuditLabels ranks all training rows by a regression of their labels on the Jacobian at shuffled parameters. It needs
-// no posterior; of the prior, only the ratios of its variances matter.
-func AuditLabels(ctx context.Context, c *job.Job, p *problem.Problem, top int) (*audit.LabelAudit, error) {
+// auditLabels ranks all training rows by a regression of their labels on the Jacobian at shuffled parameters. It needs
+// no posterior; of the prior, only the ratios of its variances matter. It is nil for counts, whose noise is not that of a
+// regression, and where the rows are too many for its matrices.
+func auditLabels(ctx context.Context, c *job.Job, p *problem.Problem, top int) (*audit.LabelAudit, error) {
 	n, net := p.Examples.Train.Len(), p.Model.Net
-	if p.Task.Classes == nil {
-		return nil, fmt.Errorf("--by labels is for classes, but %s has the %s likelihood; leave it out", p.Model.Name, p.Task.Likelihood.Name())
+	if _, counts := p.Task.Likelihood.(glm.Poisson); counts || n > mostRegressed {
+		return nil, nil
 	}
 	prior, err := p.Task.PriorAt(1)
 	if err != nil {
 		return nil, err
 	}
 	need := func(n int) int64 { return 3*8*int64(n)*int64(n) + net.BatchBytes(n) }
-	if err := gp.CheckMemory("--by labels", gp.TrainingExamples, n, p.Limits.Memory, need); err != nil {
-		return nil, err
+	if gp.CheckMemory("an audit of labels", gp.TrainingExamples, n, p.Limits.Memory, need) != nil {
+		return nil, nil
 	}
-	labels := make([]int, n)
-	for i := range labels {
-		labels[i] = int(p.Examples.Y.At(i, 0))
+	classes := 0
+	if p.Task.Classes != nil {
+		classes = max(2, p.Model.Outputs)
 	}
 	draws := audit.Shuffles(net.Theta(), net.Params(), shuffles, 0, func(theta []float64) (*linearize.Batch, error) {
 		moved, err := net.WithTheta(theta)
@@ -100,25 +143,14 @@ func AuditLabels(ctx context.Context, c *job.Job, p *problem.Problem, top int) (
 		}
 		return moved.Linearize(ctx, x)
 	})
-	found, err := audit.OfLabels(ctx, ntk.New(prior, net.Theta(), nil), draws, labels, &audit.Options{Top: top, MaxMemory: p.Limits.Memory, Progress: c.Show})
+	o := &audit.Options{Top: top, MostPaired: -1, MaxMemory: p.Limits.Memory, Progress: c.Show}
+	found, err := audit.OfLabels(ctx, ntk.New(prior, net.Theta(), nil), draws, p.Examples.Y, classes, o)
 	c.Clear()
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)
 	}
 	c.Warn(found.Warnings...)
 	return found, nil
-}
-
-// LabelsReport describes a result of AuditLabels, which rests on no posterior.
-func LabelsReport(p *problem.Problem, warnings linearize.Warnings) result.Fit {
-	none := result.Undefined()
-	r := result.Fit{Examples: p.Examples.Train.Len(), Outputs: p.Model.Outputs, Parameters: p.Model.Parameters(), Method: result.MethodLabels, Inducing: -1, Bound: gp.None.String(),
-		PriorPrecision: none, TraceError: none, GradientNorm: none, LogEvidence: none, LogDet: none, LogLikelihood: none, Scatter: none,
-		Warnings: warnings, Preprocessing: p.Preprocessing(), Grouped: p.Task.Grouping.Report()}
-	if prior := p.Task.Prior; prior != nil {
-		r.Prior, r.PriorPrecisionOrigin = prior.Report(), string(prior.From)
-	}
-	return r
 }
 
 // Acquire ranks the rows of a pool by what their labels would tell, and chooses a batch of them; names name the rows

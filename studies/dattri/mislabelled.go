@@ -159,10 +159,8 @@ func (s *study) audits(ctx context.Context, q *evaluate.Problem, wrong []bool, d
 		return nil, err
 	}
 	var losses []float64
-	labels := make([]int, len(wrong))
 	for i := range wrong {
 		losses = append(losses, -q.Likelihood.LogProb(q.Y.RawRowView(i), x.F.RawRowView(i)))
-		labels[i] = int(q.Y.At(i, 0))
 	}
 	prior, err := ntk.NewIsotropic(1, nil)
 	if err != nil {
@@ -176,7 +174,7 @@ func (s *study) audits(ctx context.Context, q *evaluate.Problem, wrong []bool, d
 		}
 		return moved.Linearize(ctx, q.X)
 	})
-	byLabels, err := audit.OfLabels(ctx, ntk.New(prior, net.Theta(), nil), draws, labels, o)
+	byLabels, err := audit.OfLabels(ctx, ntk.New(prior, net.Theta(), nil), draws, q.Y, classes, o)
 	if err != nil {
 		return nil, err
 	}

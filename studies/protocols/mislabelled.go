@@ -106,13 +106,10 @@ func (p *protocol) byLabels(ctx context.Context, m int, progress reproduce.Progr
 		return nil, err
 	}
 	net := q.Network
+	_, outputs, _ := net.Dims()
 	prior, err := ntk.NewIsotropic(1, nil)
 	if err != nil {
 		return nil, err
-	}
-	labels := make([]int, p.train)
-	for i := range labels {
-		labels[i] = int(d.y.At(i, 0))
 	}
 	draws := audit.Shuffles(net.Theta(), net.Params(), shuffles, 0, func(theta []float64) (*linearize.Batch, error) {
 		moved, err := net.WithTheta(theta)
@@ -121,7 +118,7 @@ func (p *protocol) byLabels(ctx context.Context, m int, progress reproduce.Progr
 		}
 		return moved.Linearize(ctx, d.x)
 	})
-	found, err := audit.OfLabels(ctx, ntk.New(prior, net.Theta(), nil), draws, labels, &audit.Options{MostPaired: -1, Progress: func(_ string, done, total int) { progress(done, total) }})
+	found, err := audit.OfLabels(ctx, ntk.New(prior, net.Theta(), nil), draws, d.y, max(2, outputs), &audit.Options{MostPaired: -1, Progress: func(_ string, done, total int) { progress(done, total) }})
 	if err != nil {
 		return nil, err
 	}
