@@ -162,6 +162,9 @@ func (c *compiler) clip() {
 			x := c.float(0)
 			for k, fn := range []graph.BinaryFunc{graph.Max, graph.Min} {
 				if v := c.optional(k + 1); v != nil {
+					if graph.Product(v.shape) != 1 || v.batch >= 0 && c.batch != 1 {
+						panic(refuse("its bound of shape %v is no single number; take Max and Min", v.shape))
+					}
 					x = c.combineInto(fn, x, v)
 				}
 			}
