@@ -128,7 +128,7 @@ func (s *study) judge(ctx context.Context, p *protocol) ([]judged, error) {
 		for t, k := range evaluate.Classes(f) {
 			q.classes.Set(t, 0, float64(k))
 		}
-		q.outcomes = evaluate.Outcomes(outputs, q.classes, apart{})
+		q.outcomes = evaluate.Outcomes(outputs, q.classes, evaluate.Apart{})
 
 		lik, _ := p.likelihood()
 		near, err := steps.Do(ctx, dir, "nearest/"+name, func(ctx context.Context) (nearest.Mode, error) {
@@ -204,34 +204,6 @@ func (s *study) match(ctx context.Context, q *question) (precision float64, err 
 	return precision, err
 }
 
-// apart is the target of explanations: f of one output, and of several the logit of class y
-// less the mean of the others.
-type apart struct{}
-
-var _ evaluate.Target = apart{}
-
-// Value implements evaluate.Target.
-func (a apart) Value(y, f []float64) float64 {
-	w, sum := make([]float64, len(f)), 0.0
-	a.GradientTo(w, y, f)
-	for c, v := range f {
-		sum += w[c] * v
-	}
-	return sum
-}
-
-// GradientTo implements evaluate.Target.
-func (apart) GradientTo(dst, y, f []float64) {
-	for c := range dst {
-		dst[c] = -1 / float64(len(dst)-1)
-	}
-	if len(dst) == 1 {
-		dst[0] = 1
-		return
-	}
-	dst[int(y[0])] = 1
-}
-
 // ask explains the test rows at a precision and judges the terms.
 func (s *study) ask(ctx context.Context, q *question, precision float64) (answer, error) {
 	a := answer{Precision: precision}
@@ -246,7 +218,7 @@ func (s *study) ask(ctx context.Context, q *question, precision float64) (answer
 		}
 		_, outputs := q.likelihood()
 		w := make([]float64, outputs)
-		apart{}.GradientTo(w, q.classes.RawRowView(t), w)
+		evaluate.Apart{}.GradientTo(w, q.classes.RawRowView(t), w)
 		c := 0
 		for _, o := range e.Outputs {
 			if o.Contrast != nil {

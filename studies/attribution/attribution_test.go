@@ -100,7 +100,7 @@ func TestScoresAreThoseOfTheLibrary(t *testing.T) {
 		require.NoError(t, err)
 
 		lik, _ := p.likelihood()
-		list, err := evaluate.Kernel{Precision: 3}.Attribute(ctx, &evaluate.Problem{Network: net, X: r.x, Y: r.y, TestX: r.testX, TestY: q.classes, Likelihood: lik, Target: apart{}})
+		list, err := evaluate.Kernel{Precision: 3}.Attribute(ctx, &evaluate.Problem{Network: net, X: r.x, Y: r.y, TestX: r.testX, TestY: q.classes, Likelihood: lik, Target: evaluate.Apart{}})
 		require.NoError(t, err)
 		for _, a := range list {
 			var predicted mat.Dense
@@ -119,13 +119,4 @@ func TestScoresAreThoseOfTheLibrary(t *testing.T) {
 		_, err = s.ask(ctx, q, 3)
 		require.ErrorContains(t, err, fmt.Sprintf("output 0 of row %d", r.testRows[1]))
 	}
-}
-
-// TestApart checks the value and the gradient of the target.
-func TestApart(t *testing.T) {
-	require.Equal(t, 2.5, apart{}.Value([]float64{0}, []float64{2.5}))
-	y, f, w := []float64{2}, []float64{1, 4, -3}, make([]float64, 3)
-	require.InDelta(t, -3-(1+4)/2.0, apart{}.Value(y, f), 1e-15)
-	apart{}.GradientTo(w, y, f)
-	require.Equal(t, []float64{-0.5, -0.5, 1}, w)
 }

@@ -319,8 +319,52 @@ func TestKernelIsExplained(t *testing.T) {
 			for name, got := range attribute(t, m, p) {
 				requireNear(t, want[name], got, 1e-7)
 			}
+			requireInfluence(t, m, p, post, train, test)
 			requireSelection(t, m, p, post, train)
 		}
+	}
+}
+
+// requireInfluence compares influence with products of the joint covariance of test and training rows.
+func requireInfluence(t *testing.T, m evaluate.Kernel, p *evaluate.Problem, post *gp.Exact, train, test *linearize.Batch) {
+	t.Helper()
+	f, err := m.Fit(t.Context(), p)
+	require.NoError(t, err)
+	list, err := f.Influence(t.Context())
+	require.NoError(t, err)
+	atTheta, err := gp.SitesFrom(t.Context(), train, p.Y, p.Likelihood)
+	require.NoError(t, err)
+	var joint mat.Dense
+	require.NoError(t, post.JointTo(t.Context(), nil, &joint, linearize.Concat(test, train)))
+	n, c := train.F.Dims()
+	rows, w := test.Len(), make([]float64, c)
+	want := []*mat.Dense{mat.NewDense(rows, n, nil), mat.NewDense(rows, n, nil), mat.NewDense(rows, n, nil)}
+	for i := range n {
+		at := (rows + i) * c
+		h, lambda := joint.Slice(at, at+c, at, at+c), post.Sites().Lambda.Slice(i*c, (i+1)*c, 0, c)
+		r := post.Sites().Residual.RowView(i)
+		// (I − (Λh)²)⁻¹r
+		var leverage, square mat.Dense
+		leverage.Mul(lambda, h)
+		square.Mul(&leverage, &leverage)
+		square.Scale(-1, &square)
+		for k := range c {
+			square.Set(k, k, square.At(k, k)+1)
+		}
+		var both mat.VecDense
+		require.NoError(t, both.SolveVec(&square, r))
+		for k, v := range []mat.Vector{r, atTheta.Residual.RowView(i), &both} {
+			for row := range rows {
+				evaluate.Margin{}.GradientTo(w, p.TestY.RawRowView(row), test.F.RawRowView(row))
+				var move mat.VecDense
+				move.MulVec(joint.Slice(row*c, (row+1)*c, at, at+c), v)
+				want[k].Set(row, i, mat.Dot(mat.NewVecDense(c, w), &move))
+			}
+		}
+	}
+	for k, name := range []string{"influence", "influence at the network", "difference"} {
+		require.Equal(t, name, list[k].Name)
+		requireNear(t, want[k], list[k].Scores, 1e-7)
 	}
 }
 

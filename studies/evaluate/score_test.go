@@ -136,3 +136,12 @@ func TestCeiling(t *testing.T) {
 	}
 	require.True(t, math.IsNaN(evaluate.Ceiling(-0.1, 1)))
 }
+
+// TestApart checks the value and the gradient of the target.
+func TestApart(t *testing.T) {
+	require.Equal(t, 2.5, evaluate.Apart{}.Value([]float64{0}, []float64{2.5}))
+	y, f, w := []float64{2}, []float64{1, 4, -3}, make([]float64, 3)
+	require.InDelta(t, -3-(1+4)/2.0, evaluate.Apart{}.Value(y, f), 1e-15)
+	evaluate.Apart{}.GradientTo(w, y, f)
+	require.Equal(t, []float64{-0.5, -0.5, 1}, w)
+}

@@ -60,3 +60,30 @@ func (l LogProb) Value(y, f []float64) float64 { return l.Likelihood.LogProb(y, 
 
 // GradientTo implements Target.
 func (l LogProb) GradientTo(dst, y, f []float64) { l.Likelihood.Expand(dst, nil, nil, y, f) }
+
+// Apart is f of one output, and of several the logit of class y less the mean of the others.
+type Apart struct{}
+
+var _ Target = Apart{}
+
+// Value implements Target.
+func (a Apart) Value(y, f []float64) float64 {
+	w, sum := make([]float64, len(f)), 0.0
+	a.GradientTo(w, y, f)
+	for c, v := range f {
+		sum += w[c] * v
+	}
+	return sum
+}
+
+// GradientTo implements Target.
+func (Apart) GradientTo(dst, y, f []float64) {
+	for c := range dst {
+		dst[c] = -1 / float64(len(dst)-1)
+	}
+	if len(dst) == 1 {
+		dst[0] = 1
+		return
+	}
+	dst[int(y[0])] = 1
+}

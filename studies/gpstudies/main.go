@@ -20,6 +20,7 @@ import (
 	"github.com/funcgp/funcgp/studies/calibration"
 	"github.com/funcgp/funcgp/studies/campaign"
 	"github.com/funcgp/funcgp/studies/dattri"
+	"github.com/funcgp/funcgp/studies/influence"
 	"github.com/funcgp/funcgp/studies/lae"
 	"github.com/funcgp/funcgp/studies/limits"
 	"github.com/funcgp/funcgp/studies/load"
@@ -29,6 +30,7 @@ import (
 	"github.com/funcgp/funcgp/studies/prediction"
 	"github.com/funcgp/funcgp/studies/protocols"
 	"github.com/funcgp/funcgp/studies/reproduce"
+	"github.com/funcgp/funcgp/studies/suspects"
 	"github.com/funcgp/funcgp/studies/zoo"
 )
 
@@ -44,9 +46,11 @@ var tables = reproduce.Command{Verb: "reproduce", Studies: func() []*reproduce.S
 // studies are all of them, in the order in which they are listed.
 var studies = []study{
 	{"attribution", "which precision's terms tell what networks trained on halves of the rows become", attribution.Run},
+	{"influence", "which score of training rows tells what networks trained on halves of them become", influence.Run},
 	{"prediction", "what the answer at the match predicts, against the network, other precisions, temperatures and ensembles", prediction.Run},
 	{"novelty", "AUROC of novelty scores beside baselines, on tables and pictures", novelty.Run},
 	{"reproduce", "tables and figures of the sources", tables.Run},
+	{"suspects", "which score of training rows finds wrong labels", suspects.Run},
 	{"evaluate", "attributions judged against networks trained again without a part of the rows", protocols.Command().Run},
 	{"bench", "sparse and kept posteriors of all of MNIST", bench.Run},
 	{"limits", "what whole jobs need at least of this machine, what they take, and PyTorch beside them", limits.Run},
