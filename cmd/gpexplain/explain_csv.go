@@ -104,10 +104,15 @@ func number(v result.Float) string {
 func (s *explainVerb) meanings(p *problem.Problem) map[string]string {
 	unit := unitOf(p)
 	m := map[string]string{
-		"value":      fmt.Sprintf("what the training row adds to the output, in its unit: %s; a positive one raises the output. Go by it for the rows that hold the prediction together: trained again without those of the largest values, a network changes most", unit),
+		"value":      fmt.Sprintf("what the training row adds to the output, in its unit: %s; a positive one raises the output. Go by it for the rows that hold the prediction together", unit),
 		"raw":        "the same in the prior kernel, where the terms of different explained rows are much alike; unit and sign of value",
-		"removal":    "the output without the training row less the output with it, to first order, in the unit of value; a positive one says that the output would rise. Go by it for a single row, and for many at once at eight times the precision of the match (--prior-precision)",
+		"removal":    "the output without the training row less the output with it, to first order, in the unit of value; a positive one says that the output would rise. Go by it for a single row, and for many at once at twice the precision of the match (--prior-precision), where every row has half of its weight",
 		"similarity": "posterior correlation of the output at the training row and at the explained one, no unit, from −1 to 1; where negative, what raises the one lowers the other",
+	}
+	if p.Task.Classes != nil {
+		m["value"] += ": trained again without those of the largest values, a network changes most"
+	} else {
+		m["value"] += "; what networks become that are trained without rows it does not foretell in a regression: for that go by removal"
 	}
 	if len(s.sources) > 1 {
 		m["networks"] = "sd is the standard deviation of one network's number and se the standard error of the mean over the networks, both in the unit of the number and not negative"

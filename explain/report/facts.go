@@ -360,8 +360,12 @@ func (h *htmlWriter) terms() []fact {
 	if h.page.Terms == gp.Raw {
 		what = "the prior kernel between the example and this row, times the example's dual weight"
 	}
+	retrained := ""
+	if h.kind == regression {
+		retrained = " What a network becomes that is trained without them they do not foretell in a regression."
+	}
 	list := []fact{
-		{Name: "Contribution", Value: "The prediction is a sum: what the trained features say before any label is used, plus one term for each of the " + n + " training examples, plus a remainder. A term is " + what + ". All are counted, the largest are listed: these examples hold the prediction together."},
+		{Name: "Contribution", Value: "The prediction is a sum: what the trained features say before any label is used, plus one term for each of the " + n + " training examples, plus a remainder. A term is " + what + ". All are counted, the largest are listed: these examples hold the prediction together." + retrained},
 		{Name: "Before any label is used", Value: "The prior mean: what the network, linearized where training ended, says with its parameters set back to the prior mean. Its features were learnt from the same data, so it is no view from outside, and it differs from row to row."},
 		{Name: "Without it", Value: "Removal: how far f would move if the example were taken out and the model fitted again, to first order. It is usually smaller than the contribution, because other examples make up for the loss. Go by it for single examples."},
 		{Name: "Similarity", Value: "The posterior correlation, −1 to 1: near 1, whatever is learnt about one row holds for the other. A negative one turns the example's label round."},
