@@ -16,30 +16,46 @@ import (
 )
 
 // At an optimum of the cross entropy with weight decay λ the gradient over all rows is that of the decay, Jᵀ(y − p) = Nλθ, for
-// whatever network. Under another loss it is not, and the gradient of that loss is: Jᵀr' with its own residuals r'. So the
-// training loss is told by two questions for each departure from the cross entropy:
+// whatever network. Under another loss it is not, and the gradient of that loss is: Jᵀr' with its own residuals r'. So a
+// training loss is told by a departure of the labels from what the network expects, and by a loss that explains it:
 //
-//   - Do the rows differ from what the network expects? Of a class, z = Σ(p − y)/√Σp(1 − p), which class weights and
-//     resampling move. Of sureness, z = Σ(y − p)ᵀf/√Σ Var_p f, which focal loss and label smoothing raise. Decay, early
-//     stopping, dropout and normalization raise the second too.
-//   - Is another loss nearer to its optimum? q = ‖Jᵀr' − Nλ'θ‖/√Σ‖r'‖² over the same of the cross entropy, each with its
-//     own best λ ≥ 0, so that no decay counts against either.
+//   - Along a function d of the class the labels differ by u = Σ(d_y − E_p d), of variance v = Σ Var_p d. A logit of d would be
+//     moved by u/v in one step of Newton's method, which is u/√v standard errors. The indicators of classes are moved by class
+//     weights and resampling. log p itself is by focal loss and label smoothing, and by decay, early stopping, dropout and
+//     normalization.
+//   - q = ‖Jᵀr' − Nλ'θ‖/√Σ‖r'‖² over the same of the cross entropy, each with its own best λ ≥ 0, so that no decay counts
+//     against either, says how much nearer to an optimum of another loss the network is.
 //
-// The limits were chosen on 218 trainings by the cross entropy and 180 by other losses (studies/loss has the trainings and the
-// rates), and the second of each pair for what is clearer.
+// A departure counts by |z·u/v|/√q. Rows that the network nearly fits have a small z and a large u/v. studies/loss has the
+// trainings that the limits were chosen on, and the rates on others.
 const (
-	sharesZ, sharesQ           = 2.2, .45 // a class is off by so many standard errors, and weights explain it
-	sharesClearZ, sharesClearQ = 4, .6
-	sharesLeast                = .07 // the difference, relative to the share of the class or of the others
-
-	flatZ, flatQ           = 3, .2 // labels are surer than the network, and another loss explains it
-	flatClearZ, flatClearQ = 3.5, .45
-	flatDecay              = .08 // a decay that would explain it, where it is stronger than any in use
-	// Logits are to grow by a tenth at least, so that many rows do not make something of nothing.
-	flatLeast = .1
-	// Where labels are surer by so much even under the weights, the training ended too early to tell weights.
-	unfinishedZ = 6
+	sharesLimit, flatLimit = 1.6, 4
+	leastMove              = .1 // of a logit, so that many rows do not make something of nothing
 )
+
+// A departure adds up u and v over the rows.
+type departure struct{ sum, variance, square float64 }
+
+// add adds a row with d_y − E_p d and Var_p d.
+func (d *departure) add(off, variance float64) {
+	d.sum += off
+	d.variance += variance
+	d.square += off * off
+}
+
+// spread is v. A network that is sure and wrong has less variance than it makes errors.
+func (d *departure) spread() float64 { return max(d.variance, d.square, math.SmallestNonzeroFloat64) }
+
+// z is the departure in standard errors.
+func (d *departure) z() float64 { return d.sum / math.Sqrt(d.spread()) }
+
+// counts returns |z·u/v|/√q, or 0 where no logit is moved.
+func (d *departure) counts(q float64) float64 {
+	if move := math.Abs(d.sum) / d.spread(); move >= leastMove {
+		return math.Abs(d.z()) * move / math.Sqrt(q)
+	}
+	return 0
+}
 
 // A flatLoss is a loss whose optimum is less sure than the labels are.
 type flatLoss struct {
@@ -64,9 +80,9 @@ var flatLosses = func() []flatLoss {
 
 // A classCount compares what the network expects of a class with the rows.
 type classCount struct {
+	departure
 	class           int
 	expected, share float64 // of the rows
-	z               float64 // standard errors between them
 	weight          float64 // of the class in a training loss under which they would agree
 }
 
@@ -75,18 +91,10 @@ func (l *look) trainingLoss(ctx context.Context, rows string) error {
 	if l.problem.Task.Classes == nil || l.at.Pull == nil || !l.known {
 		return nil
 	}
-	counts := l.classCounts()
-	worst := 0.0
-	for _, c := range counts {
-		worst = max(worst, math.Abs(c.z))
-	}
-	z, slope := l.sureness(nil)
-	if worst < sharesZ && (z < flatZ || slope < flatLeast) {
-		return nil
-	}
+	counts, flat := l.classCounts(), l.sureness()
 	residual := mat.DenseCopyOf(l.at.F)
-	n, c := residual.Dims()
-	gradient := func(of func(label int, p []float64) (scale, shift float64)) (rest, decay float64, err error) {
+	_, c := residual.Dims()
+	gradient := func(of func(label int, p []float64) (scale, shift float64)) (float64, error) {
 		square := 0.0
 		for i, y := range l.problem.Examples.Train.Class {
 			p := make([]float64, len(l.logp[i]))
@@ -107,49 +115,47 @@ func (l *look) trainingLoss(ctx context.Context, rows string) error {
 		}
 		g, err := l.at.Pull(ctx, residual)
 		if err != nil || square == 0 {
-			return 0, 0, err
+			return 0, err
 		}
 		if theta := l.at.Theta; floats.Dot(theta, theta) > 0 {
-			decay = max(0, floats.Dot(g, theta)/floats.Dot(theta, theta))
-			floats.AddScaled(g, -decay, theta)
+			floats.AddScaled(g, -max(0, floats.Dot(g, theta)/floats.Dot(theta, theta)), theta)
 		}
-		return floats.Norm(g, 2) / math.Sqrt(square), decay / float64(n), nil
+		return floats.Norm(g, 2) / math.Sqrt(square), nil
 	}
-	plain, decay, err := gradient(func(int, []float64) (float64, float64) { return 1, 0 })
+	worst := slices.MaxFunc(counts, func(a, b classCount) int { return cmp.Compare(math.Abs(a.z()), math.Abs(b.z())) })
+	if worst.counts(1) == 0 && flat.counts(1) == 0 {
+		return nil
+	}
+	plain, err := gradient(func(int, []float64) (float64, float64) { return 1, 0 })
 	if err != nil || plain == 0 {
 		return err
 	}
-	if worst >= sharesZ {
-		rest, _, err := gradient(func(y int, _ []float64) (float64, float64) { return counts[y].weight, 0 })
-		if err != nil {
-			return err
-		}
-		under, _ := l.sureness(counts)
-		if off := counts.offBy(rest/plain, under < unfinishedZ); len(off) > 0 {
-			l.warn(counts.warning(off, rows, l.problem.Task))
-			return nil // sureness is that under the weights
-		}
+	weighted, err := gradient(func(y int, _ []float64) (float64, float64) { return counts[y].weight, 0 })
+	if err != nil {
+		return err
 	}
-	if z < flatZ || slope < flatLeast {
-		return nil
-	}
-	least, name := math.Inf(1), ""
+	flattened, name := math.Inf(1), ""
 	for _, f := range flatLosses {
-		rest, _, err := gradient(func(y int, p []float64) (float64, float64) {
+		rest, err := gradient(func(y int, p []float64) (float64, float64) {
 			return f.residual(p[y], math.Log(max(p[y], math.SmallestNonzeroFloat64)))
 		})
 		if err != nil {
 			return err
 		}
-		if rest < least {
-			least, name = rest, f.name
+		if rest < flattened {
+			flattened, name = rest, f.name
 		}
 	}
-	if least < flatQ*plain || z >= flatClearZ && (least < flatClearQ*plain || decay > flatDecay) {
-		if least >= plain {
+	// Where both count, the loss that explains more is the cause: a flat loss moves shares as well.
+	shares, sure := worst.counts(weighted/plain), flat.counts(flattened/plain)
+	switch {
+	case shares >= sharesLimit && !(sure >= flatLimit && flattened < weighted):
+		l.warn(counts.warning(counts.offBy(weighted/plain), shares, rows, l.problem.Task))
+	case sure >= flatLimit:
+		if flattened >= plain {
 			name = "focal loss, label smoothing or a strong decay"
 		}
-		l.warn(l.flatWarning(z, rows, name))
+		l.warn(l.flatWarning(sure, flat.z(), rows, name))
 	}
 	return nil
 }
@@ -161,31 +167,23 @@ type classCounts []classCount
 func (l *look) classCounts() classCounts {
 	k, n := len(l.problem.Task.Classes), float64(len(l.logp))
 	all := make(classCounts, k)
-	variance, square := make([]float64, k), make([]float64, k)
 	to := mat.NewDense(k, k, nil) // mean probabilities of the rows of each label
 	for i, lp := range l.logp {
 		y := l.problem.Examples.Train.Class[i]
 		all[y].share += 1 / n
 		for j, v := range lp {
 			p := math.Exp(v)
-			off := p
+			off := -p
 			if j == y {
-				off--
+				off++
 			}
 			all[j].expected += p / n
-			variance[j] += p * (1 - p)
-			square[j] += off * off
+			all[j].add(off, p*(1-p))
 			to.Set(y, j, to.At(y, j)+p/n)
 		}
 	}
-	weight := balancedWeights(to)
-	for j := range all {
-		c := &all[j]
-		c.class, c.weight = j, weight[j]
-		// A network that is sure and wrong has less variance than it makes errors.
-		if sd := math.Sqrt(max(variance[j], square[j])); sd > 0 {
-			c.z = n * (c.expected - c.share) / sd
-		}
+	for j, w := range balancedWeights(to) {
+		all[j].class, all[j].weight = j, w
 	}
 	return all
 }
@@ -225,22 +223,14 @@ func balancedWeights(to *mat.Dense) []float64 {
 }
 
 // offBy returns the classes whose numbers of rows differ from what is expected, the worst first, as by a loss with weights
-// under which the gradient is q times that of the cross entropy, of a network whose training came to an end or not.
-func (all classCounts) offBy(q float64, ended bool) (off classCounts) {
-	clear := false
+// under which the gradient is q times that of the cross entropy.
+func (all classCounts) offBy(q float64) (off classCounts) {
 	for _, c := range all {
-		if math.Abs(c.expected-c.share) < sharesLeast*min(c.share, 1-c.share) {
-			continue
-		}
-		if z := math.Abs(c.z); z >= sharesZ {
+		if c.counts(q) >= sharesLimit {
 			off = append(off, c)
-			clear = clear || ended && z >= sharesClearZ
 		}
 	}
-	if !(q < sharesQ || clear && q < sharesClearQ) {
-		return nil
-	}
-	slices.SortStableFunc(off, func(a, b classCount) int { return cmp.Compare(math.Abs(b.z), math.Abs(a.z)) })
+	slices.SortStableFunc(off, func(a, b classCount) int { return cmp.Compare(math.Abs(b.z()), math.Abs(a.z())) })
 	return off
 }
 
@@ -248,7 +238,7 @@ func (all classCounts) offBy(q float64, ended bool) (off classCounts) {
 const mostNamed = 3
 
 // warning says which classes are off, and by what weights.
-func (all classCounts) warning(off classCounts, rows string, t *Task) error {
+func (all classCounts) warning(off classCounts, by float64, rows string, t *Task) error {
 	name := func(k int) string {
 		if t.Names != nil {
 			return fmt.Sprintf("%q", t.Names[k])
@@ -264,19 +254,17 @@ func (all classCounts) warning(off classCounts, rows string, t *Task) error {
 			parts = append(parts, fmt.Sprintf("%s more", result.Count(len(off)-mostNamed)))
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%.3g %% of class %s where they have %.3g %% (z = %.1f)", 100*c.expected, name(c.class), 100*c.share, c.z))
+		parts = append(parts, fmt.Sprintf("%.3g %% of class %s where they have %.3g %% (z = %.1f)", 100*c.expected, name(c.class), 100*c.share, -c.z()))
 	}
 	heavy := slices.MaxFunc(all, func(a, b classCount) int { return cmp.Compare(a.weight, b.weight) })
 	light := slices.MinFunc(all, func(a, b classCount) int { return cmp.Compare(a.weight, b.weight) })
-	return linearize.NewWarning("loss-weighted", off[0].z, sharesZ, "Train without class weights and on rows as they occur, or give the rows as they were drawn.",
-		"On %s the network expects %s, as after a training with class weights, pos_weight or resampled rows (class %s at %.2g times the weight of class %s). Every probability, interval and score is for classes with other shares, and the network is no optimum of this likelihood, so terms and the evidence are off too.",
+	return linearize.NewWarning("loss-weighted", by, sharesLimit, "Train without class weights and on rows as they occur, or give the rows as they were drawn.",
+		"On %s the network expects %s, as after a training with class weights, pos_weight or resampled rows (class %s at %.2g times the weight of class %s). Its own probabilities are for classes with other shares, which calibration corrects by a shift, and it is no optimum of this likelihood, so terms and the evidence are off too.",
 		rows, strings.Join(parts, ", "), name(heavy.class), heavy.weight/light.weight, name(light.class))
 }
 
-// sureness returns how many standard errors the labels, with the weights of their classes or nil, lie above what the network
-// expects along its own logits, and by what part the logits would grow in one step of Newton's method.
-func (l *look) sureness(weights classCounts) (z, slope float64) {
-	gain, variance := 0.0, 0.0
+// sureness is the departure of the labels along log p: how much surer they are than the network.
+func (l *look) sureness() (d departure) {
 	for i, lp := range l.logp {
 		mean, square := 0.0, 0.0
 		for _, v := range lp {
@@ -285,26 +273,19 @@ func (l *look) sureness(weights classCounts) (z, slope float64) {
 				square += p * v * v
 			}
 		}
-		y, w := l.problem.Examples.Train.Class[i], 1.0
-		if weights != nil {
-			w = weights[y].weight
-		}
-		gain += w * (lp[y] - mean)
-		variance += w * w * (square - mean*mean)
+		d.add(lp[l.problem.Examples.Train.Class[i]]-mean, square-mean*mean)
 	}
-	if !(variance > 0) {
-		return 0, 0
-	}
-	return gain / math.Sqrt(variance), gain / variance
+	d.sum = max(0, d.sum) // networks that are surer than right are another matter
+	return d
 }
 
 // flatWarning says that the labels are surer than the network.
-func (l *look) flatWarning(z float64, rows, loss string) error {
+func (l *look) flatWarning(by, z float64, rows, loss string) error {
 	sure := 0.0
 	for _, lp := range l.logp {
 		sure += math.Exp(floats.Max(lp)) / float64(len(l.logp))
 	}
-	return linearize.NewWarning("loss-flattened", z, flatZ, "Train by the cross entropy, to its end.",
+	return linearize.NewWarning("loss-flattened", by, flatLimit, "Train by the cross entropy, to its end.",
 		"On %s the network is less sure than right, as after %s or a training that stopped far from its end: its largest probability is %.3g on average and its accuracy %.3g (z = %.1f). Its probabilities are too near to one another, and it is no optimum of this likelihood, so terms, match and evidence are off too.",
 		rows, loss, sure, l.accuracy, z)
 }

@@ -2,7 +2,7 @@
 
     train.py OUT FROM TO KINDS      # KINDS: plain,weight,pos,over,under,focal,smooth; FUNCGP_UCI and FUNCGP_DEFAULTS are folders of tables
 
-writes OUT/SEED-KIND.onnx, .csv (the training rows as given, standardized), .json (how it was trained) and .npz (outputs, last layer).
+writes OUT/SEED-KIND.onnx, .csv (the training rows as given, standardized), .test.csv (other rows) and .json (how it was trained).
 With TYPICAL=1 in the environment trainings are those of an ordinary user: two hidden layers, Adam, 60 to 150 epochs.
 """
 import sys, os, json, csv
@@ -16,7 +16,7 @@ def table(path, split=None):
     return head, rows
 def load(name, rng):
     if name.startswith('syn'):
-        k=int(name[3]); n=int(rng.integers(250,900)); d=int(rng.integers(2,9))
+        k=int(name[3]); n=int(rng.integers(250,900))*4; d=int(rng.integers(2,9))
         share=rng.dirichlet(np.full(k,rng.choice([3.,30.])))
         share=np.maximum(share,.07); share/=share.sum()
         y=rng.choice(k,n,p=share); sep=rng.uniform(.7,2.)
@@ -73,12 +73,14 @@ def train(seed,kind,out):
     rng=np.random.default_rng(seed); torch.manual_seed(seed)
     name=NAMES[int(rng.integers(len(NAMES)))]
     x,y=load(name,rng)
-    if rng.random()<.4 or kind in('weight','pos','over','under'):
+    if rng.random()<.7:
         if name!='glass': x,y=imbalance(x,y,rng)
     lab,y=np.unique(y,return_inverse=True); k=len(lab)
-    x=(x-x.mean(0))/np.where(x.std(0)>0,x.std(0),1)
-    p=rng.permutation(len(y)); x,y=x[p],y[p]
-    x=np.round(x,6)
+    p=rng.permutation(len(y)); n=len(y)//4 if name.startswith('syn') else len(y)*3//4
+    tr,te=p[:n],p[n:]; sd=x[tr].std(0)
+    x=np.round((x-x[tr].mean(0))/np.where(sd>0,sd,1),6)
+    xt,yt=x[te],y[te]; x,y=x[tr],y[tr]
+    if len(np.unique(y))<k: raise ValueError('a class without training rows')
     cfg=dict(seed=seed,kind=kind,data=name,n=len(y),k=k,width=int(rng.choice([8,16,32,50])),depth=int(rng.choice([1,2])),act=str(rng.choice(['relu','relu','tanh','elu'])),
       norm=str(rng.choice(['no','no','no','bn','ln'],p=[.3,.2,.2,.2,.1])),drop=float(rng.choice([0,0,0,.1,.2,.5])),decay=float(rng.choice([0,0,1e-5,1e-4,1e-3,3e-3,1e-2])),adamw=bool(rng.random()<.25),
       opt=str(rng.choice(['adam','adam','adam','sgd','lbfgs'])),lr=float(rng.choice([1e-3,3e-3,1e-2])),batch=int(rng.choice([32,64,128,10**6])),epochs=int(rng.choice([30,60,100,200,300])),stop=str(rng.choice(['no','no','early'])),
@@ -145,13 +147,10 @@ def train(seed,kind,out):
     net.eval()
     base=f'{out}/{seed}-{kind}'
     torch.onnx.export(net,X[:2],base+'.onnx',input_names=['x'],output_names=['f'],dynamic_axes={'x':{0:'n'},'f':{0:'n'}})
-    with open(base+'.csv','w') as fh:
-        fh.write(','.join('x%d'%i for i in range(d))+',t\n')
-        for i in given: fh.write(','.join('%.6g'%v for v in x[i])+',%d\n'%y[i])
-    net=net.double(); Xd=torch.tensor(x[given],dtype=torch.float64); Yd=torch.tensor(y[given])
-    H=net.body(Xd).detach().numpy(); W=net.last.weight.detach().numpy(); b=net.last.bias.detach().numpy()
-    f=net(Xd)
-    np.savez(base+'.npz',F=f.detach().numpy(),y=y[given],H=H,W=W,b=b)
+    for end,a,t in('.csv',x[given],y[given]),('.test.csv',xt,yt):
+        with open(base+end,'w') as fh:
+            fh.write(','.join('x%d'%i for i in range(d))+',t\n')
+            for u,v in zip(a,t): fh.write(','.join('%.6g'%w for w in u)+',%d\n'%v)
     json.dump(cfg,open(base+'.json','w'))
 out,a,b=sys.argv[1],int(sys.argv[2]),int(sys.argv[3])
 os.makedirs(out,exist_ok=True)
