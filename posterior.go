@@ -234,5 +234,6 @@ func (p *Posterior) Calibration() *score.Calibration {
 		return nil
 	}
 	copied := *k
+	copied.Shift = slices.Clone(k.Shift)
 	return &copied
 }

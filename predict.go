@@ -34,8 +34,8 @@ type Prediction struct {
 	// Covariance.At(i, j) reads it.
 	Mean       []float64
 	Covariance *mat.SymDense
-	// Calibration leads from Mean and Covariance to Probability, which is E g⁻¹(u) over u ~ N(Temperature·Mean,
-	// Scale·Covariance); nil where Probability is a mean over drawn networks.
+	// Calibration leads from Mean and Covariance to Probability, which is E g⁻¹(u) over u ~
+	// N(Temperature·(Mean + Shift), Scale·Covariance); nil where Probability is a mean over drawn networks.
 	Calibration *result.Scales
 
 	// Of a regression, for each target in units: the mean and the standard deviation of a new observation, and

@@ -27,7 +27,7 @@ import (
 // What doc/file.md says that the files of posteriors are.
 const (
 	savedKind    = "gpexplain posterior"
-	savedVersion = 5
+	savedVersion = 6
 )
 
 // A fileTable is a table of doc/file.md: the name and the second column of each line.

@@ -60,8 +60,9 @@ does, unless --at, --prior-precision, --prior or --tune-prior says another.
 
 The covariance is shown as the prior gives it. Probabilities and intervals use it
 times one scale, and for classes the mean times one temperature, under which the training
-rows are likeliest if each is predicted without itself; --calibrate none leaves both as
-they are. The class is the most probable one.
+rows are likeliest if each is predicted without itself. Where the classes would then have
+other shares than in the data, the mean is shifted. --calibrate none leaves all as it is.
+The class is the most probable one.
 
 Of an autoencoder the lines have scores of how little a row is like the training
 rows, and its code: the sums of the standard deviations of pixels and of the code

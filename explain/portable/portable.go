@@ -48,6 +48,7 @@ type Answer struct {
 	Offset, Scale []float64
 
 	Link        Link
+	Shift       []float64      // that is added to the mean before (E25), C; nil for nothing
 	Temperature float64        // by which the mean is multiplied (E18); 0 for 1
 	Covariance  float64        // by which the covariance is multiplied (E18); 0 for 1
 	Noise       []float64      // of a regression: variance of an observation of each target, C; nil where it is not known
@@ -427,6 +428,9 @@ func (w *writer) deviations(cov string) string {
 func (w *writer) respond(mean, cov string) {
 	// A calibrated number that is finite was so before.
 	calibrated := func(mean, cov string) (string, string) {
+		if w.a.Shift != nil {
+			mean = w.Add(mean, w.Doubles(w.a.Shift, 1, w.c))
+		}
 		if t := w.a.Temperature; t != 0 && t != 1 {
 			mean = w.Mul(mean, w.Double(t))
 		}

@@ -139,13 +139,13 @@ func TestModelOfOneOutput(t *testing.T) {
 	for _, a := range []portable.Answer{function, weights} {
 		a.Network, a.Theta, a.PriorMean, a.Variance = n, n.Theta(), make([]float64, p), make([]float64, p)
 		prior.VarianceTo(a.Variance)
-		a.Offset, a.Scale, a.Temperature, a.Covariance, a.Noise = offset, scale, 1.5, 3, []float64{.25}
+		a.Offset, a.Scale, a.Temperature, a.Covariance, a.Noise, a.Shift = offset, scale, 1.5, 3, []float64{.25}, []float64{-.7}
 		near(t, test.F, run(t, &a, "mean", raw))
 		near(t, &cov, run(t, &a, "covariance", raw))
 		functionSD, observationSD := run(t, &a, "function_sd", raw), run(t, &a, "observation_sd", raw)
 		a.Link = portable.Binary
 		var tempered, scaled mat.Dense
-		tempered.Scale(1.5, test.F)
+		tempered.Apply(func(_, _ int, f float64) float64 { return 1.5 * (f - .7) }, test.F)
 		scaled.Scale(3, &cov)
 		require.NoError(t, predictive.Exact{}.PredictTo(&probability, &sd, glm.Bernoulli{}, &tempered, &scaled))
 		p, s := run(t, &a, "probability", raw), run(t, &a, "probability_sd", raw)

@@ -166,6 +166,9 @@ func assumptions(f *result.Fit) []fact {
 		if tempered(c) {
 			list = append(list, fact{"Temperature of the mean", result.Short(float64(c.Temperature)), "probabilities are those of the outputs times this"})
 		}
+		if c.Shift != nil {
+			list = append(list, fact{"Shift of the mean", shiftText(c), "added to the outputs before, so that each class is expected as often as it occurs"})
+		}
 		if c.NoiseScale != 1 {
 			list = append(list, fact{"Scale of the noise variance", result.Short(float64(c.NoiseScale)), ""})
 		}
@@ -245,6 +248,15 @@ func calibratedBy(c *result.Calibration) (rows string, scores *result.RowScores)
 // tempered tells whether the mean is scaled.
 func tempered(c *result.Calibration) bool {
 	return c.Temperature.Finite() && c.Temperature != 0 && c.Temperature != 1
+}
+
+// shiftText is the shift of the mean, output by output.
+func shiftText(c *result.Calibration) string {
+	var parts []string
+	for _, v := range c.Shift {
+		parts = append(parts, result.Short(float64(v)))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Basis says in sentences what the numbers of a fit rest on: the prior and where it

@@ -286,6 +286,9 @@ func calibrationText(c *result.Calibration) string {
 	if tempered(c) {
 		text += ", mean × " + result.Short(float64(c.Temperature))
 	}
+	if c.Shift != nil {
+		text += ", outputs + (" + shiftText(c) + ") before"
+	}
 	if c.NoiseScale.Finite() && c.NoiseScale != 1 {
 		text += ", noise variance × " + result.Short(float64(c.NoiseScale))
 	}

@@ -402,7 +402,7 @@ func (p *PredictionPage) guide() []fact {
 	r := p.Predictions
 	list := []fact{
 		{Name: "Network alone", Value: "What the trained network says by itself, with no uncertainty about its parameters."},
-		{Name: "Calibrated", Value: "Averaged over the networks that fit the training data. How much they may differ, the posterior covariance, is scaled, and for classes the outputs are taken times a temperature of at most 1, so that rows the model was not fitted to are as probable as possible."},
+		{Name: "Calibrated", Value: "Averaged over the networks that fit the training data. How much they may differ, the posterior covariance, is scaled, and for classes the outputs are taken times a temperature of at most 1, and shifted where the shares of the classes are not those of the data, so that rows the model was not fitted to are as probable as possible."},
 	}
 	if len(r.training) > 0 || r.Fit.Calibration != nil {
 		list = append(list, fact{Name: "Expected by " + p.source(), Value: "The calibrated scores on rows that the model has not seen, estimated before any test row is looked at. " +

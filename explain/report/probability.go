@@ -31,8 +31,11 @@ func (v *view) reached(k int) string {
 	how := "averaged over the networks that fit the training data"
 	switch x := r.Prediction.Calibration; {
 	case x != nil:
+		if x.Shift != nil {
+			step("shares of the classes as in the data"+v.calibratedOn(), v.plain(k, 1, x.Shift))
+		}
 		if x.Temperature != 1 {
-			step("temperature "+result.Short(float64(x.Temperature))+v.calibratedOn(), v.plain(k, float64(x.Temperature)))
+			step("temperature "+result.Short(float64(x.Temperature))+v.calibratedOn(), v.plain(k, float64(x.Temperature), x.Shift))
 		}
 		if x.Scale != 1 {
 			how += " (covariance × " + result.Short(float64(x.Scale)) + ")"
@@ -55,15 +58,20 @@ func (v *view) calibratedOn() string {
 	return " (leave-one-out)"
 }
 
-// plain is the probability of class k at the mean outputs times a temperature, NaN where they are not known.
-func (v *view) plain(k int, temperature float64) float64 {
+// plain is the probability of class k at the mean outputs with a shift, or nil, times a temperature, NaN where they are
+// not known.
+func (v *view) plain(k int, temperature float64, shift []result.Float) float64 {
 	mean := v.page.Report.Prediction.Mean
 	if len(mean) != v.page.Report.Fit.Outputs {
 		return math.NaN()
 	}
 	f := make([]float64, len(mean))
 	for i, m := range mean {
-		f[i] = temperature * float64(m)
+		f[i] = float64(m)
+		if shift != nil {
+			f[i] += float64(shift[i])
+		}
+		f[i] *= temperature
 	}
 	switch {
 	case v.kind == classes:
@@ -82,7 +90,7 @@ func (v *view) untempered(k int) float64 {
 		_, _, network := v.certainty(k)
 		return network
 	}
-	return v.plain(k, 1)
+	return v.plain(k, 1, nil)
 }
 
 // explains says which of the probabilities the explained outputs stand for, "" of a regression.

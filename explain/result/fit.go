@@ -158,11 +158,15 @@ type SurprisingRow struct {
 }
 
 // Scales lead from the mean and the covariance of the outputs to what is predicted: of classes the probability is
-// E g⁻¹(u) over u ~ N(τ·mean, s·cov), and of a Gaussian the variance of an observation s·v + t·σ², v that of its output.
+// E g⁻¹(u) over u ~ N(τ·(mean + β), s·cov), and of a Gaussian the variance of an observation s·v + t·σ², v that of its output.
 type Scales struct {
 	Scale       Float `json:"scale"`       // s of s·cov; of counts the mean of f is less s·v/2 too
-	Temperature Float `json:"temperature"` // τ of τ·mean for classes, 1 for other likelihoods
+	Temperature Float `json:"temperature"` // τ for classes, 1 for other likelihoods
 	NoiseScale  Float `json:"noise_scale"` // t of t·σ² for a Gaussian, 1 for other likelihoods
+
+	// Shift is β of classes, one number an output, where the mean alone expects other shares of them than there are;
+	// else nil.
+	Shift []Float `json:"shift,omitempty"`
 }
 
 // RowScores are averages over the rows of a Calibration. Those that the

@@ -126,6 +126,10 @@ func (p *predictions) table() (npyFile, error) {
 		nested("calibration", []string{"scale", "temperature", "noise_scale"}, func(x *result.Prediction) []result.Float {
 			return []result.Float{x.Calibration.Scale, x.Calibration.Temperature, x.Calibration.NoiseScale}
 		})
+		if shift := len(first.Calibration.Shift); shift > 0 {
+			at := &fields[len(fields)-1]
+			at.Fields = append(at.Fields, column("shift", func(x *result.Prediction) []result.Float { return x.Calibration.Shift }, shift))
+		}
 	}
 	if first.Novelty != nil {
 		nested("novelty", []string{"score", "rank", "entropy", "mutual_information"}, func(x *result.Prediction) []result.Float {

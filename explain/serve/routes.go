@@ -376,7 +376,8 @@ type model struct {
 	Refit  bool         `json:"refit"`
 	Scale  result.Float `json:"scale"` // by which calibration multiplies the covariance; null without one
 
-	Temperature result.Float `json:"temperature"` // the same of the outputs of classes
+	Temperature result.Float   `json:"temperature"`     // the same of the outputs of classes
+	Shift       []result.Float `json:"shift,omitempty"` // what calibration adds to the outputs before
 
 	Warnings linearize.Warnings `json:"warnings"`
 
@@ -399,7 +400,7 @@ func (s *service) model() *model {
 		m.Tests = s.tests.Len()
 	}
 	if q.Calibration != nil {
-		m.Scale, m.Temperature = q.Calibration.Scale, q.Calibration.Temperature
+		m.Scale, m.Temperature, m.Shift = q.Calibration.Scale, q.Calibration.Temperature, q.Calibration.Shift
 	}
 	return m
 }

@@ -34,16 +34,17 @@ type CalibrateOptions struct {
 // which the targets are likeliest (E18, E21). Under it counts are predicted with the rate of the mean whatever the
 // covariance is. It belongs to the posterior whose moments it was computed from. The zero value scales nothing.
 type Calibration struct {
-	Scale       float64 // s: predict with s·cov; 0 means 1
-	Temperature float64 // τ ≤ 1: predict with τ·mean; 0 means 1; 1 unless the likelihood is Logistic
-	NoiseScale  float64 // t: predict with t·σ²; 0 means 1; 1 unless the likelihood is Gaussian
-	RateKept    bool    // for counts: predict with mean − s·v/2, v the variances, so that E exp f = exp(mean)
-	NLL         float64 // mean of −log p(y|x) under the calibration, in nats
-	StdErr      float64 // standard error of NLL; NaN for one row
-	Unscaled    float64 // NLL at s = τ = t = 1, with the same RateKept
-	Edge        bool    // a scale is at an end of its range
-	Rows        int     // rows that were used
-	LeftOut     int     // rows left out because their moments are NaN
+	Scale       float64   // s: predict with s·cov; 0 means 1
+	Temperature float64   // τ ≤ 1: predict with τ·mean; 0 means 1; 1 unless the likelihood is Logistic
+	Shift       []float64 // β, one number an output: predict with τ·(mean + β); nil means none; see WithShift
+	NoiseScale  float64   // t: predict with t·σ²; 0 means 1; 1 unless the likelihood is Gaussian
+	RateKept    bool      // for counts: predict with mean − s·v/2, v the variances, so that E exp f = exp(mean)
+	NLL         float64   // mean of −log p(y|x) under the calibration, in nats
+	StdErr      float64   // standard error of NLL; NaN for one row
+	Unscaled    float64   // NLL at s = τ = t = 1, with the same RateKept
+	Edge        bool      // a scale is at an end of its range
+	Rows        int       // rows that were used
+	LeftOut     int       // rows left out because their moments are NaN
 	// Warnings holds the warnings worse-than-constant, scale-edge, scale-flat and rows-left-out, in this order.
 	Warnings []error
 }
@@ -215,6 +216,12 @@ func (c *Calibration) Apply(lik glm.Likelihood, mean, cov *mat.Dense) (glm.Likel
 			return nil, nil, nil, err
 		}
 		lik = noisy
+	}
+	if c.Shift != nil && mean != nil {
+		mean = mat.DenseCopyOf(mean)
+		for i := range mean.RawMatrix().Rows {
+			floats.Add(mean.RawRowView(i), c.Shift)
+		}
 	}
 	if c.Temperature != 0 && c.Temperature != 1 {
 		mean = scaledMatrix(mean, c.Temperature)

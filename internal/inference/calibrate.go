@@ -42,24 +42,32 @@ func (k *Calibration) Scales() *score.Calibration {
 	if k == nil {
 		return nil
 	}
-	return &score.Calibration{Scale: float64(k.Scale), Temperature: float64(k.Temperature), NoiseScale: float64(k.NoiseScale), RateKept: k.rateKept}
+	c := &score.Calibration{Scale: float64(k.Scale), Temperature: float64(k.Temperature), NoiseScale: float64(k.NoiseScale), RateKept: k.rateKept}
+	for _, v := range k.Shift {
+		c.Shift = append(c.Shift, float64(v))
+	}
+	return c
 }
 
 // RefitScales are the scales of predictions of training rows by the refit without them; nil applies none.
 func (k *Calibration) RefitScales() *score.Calibration {
 	c := k.Scales()
-	if c != nil && k.Refit != nil {
+	if c == nil {
+		return nil
+	}
+	if c.Shift = nil; k.Refit != nil { // a refit is at an optimum of the likelihood, whatever the network was trained by
 		c.Scale, c.Temperature = float64(k.Refit.Scale), float64(k.Refit.Temperature)
 	}
 	return c
 }
 
-// moments are predictions of rows: the targets, and the mean, T×C, and covariance, T·C×C, of the function.
-type moments struct{ y, mean, cov *mat.Dense }
+// moments are predictions of rows: the targets, and the mean, T×C, and covariance, T·C×C, of the function. network
+// has the outputs of the network, and answer the mean of the answers, where these are the network's; else nil.
+type moments struct{ y, mean, cov, network, answer *mat.Dense }
 
 func newMoments(y *mat.Dense, c int) *moments {
 	t, _ := y.Dims()
-	return &moments{y, mat.NewDense(t, c, nil), mat.NewDense(t*c, c, nil)}
+	return &moments{y: y, mean: mat.NewDense(t, c, nil), cov: mat.NewDense(t*c, c, nil)}
 }
 
 // tile is the part of the moments of rows [lo, hi).
@@ -160,6 +168,9 @@ func (q *Posterior) leaveOneOut(ctx context.Context, c *job.Job, p *problem.Prob
 		return nil, nil, err
 	}
 	m := newMoments(problem.RowsAt(p.Examples.Y, rows), p.Model.Outputs)
+	if q.network && p.Task.Classes != nil {
+		m.network, m.answer = mat.NewDense(len(rows), p.Model.Outputs, nil), mat.NewDense(len(rows), p.Model.Outputs, nil)
+	}
 	atOnce, show := q.RowsAtOnce(p), c.Show
 	if solverOf(q.How.Name).whole && len(rows) == p.Examples.Train.Len() {
 		// It divides them itself, and shows its progress.
@@ -176,6 +187,18 @@ func (q *Posterior) leaveOneOut(ctx context.Context, c *job.Job, p *problem.Prob
 		mean, cov := m.tile(lo, hi)
 		if err := leave(ctx, mean, cov, rows[lo:hi], x); err != nil {
 			return nil, nil, err
+		}
+		if m.answer != nil { // f(x;θ*) + f̂_−i(x) − f̂(x) (E25)
+			fitted := new(mat.Dense)
+			if _, ok := q.Dual.(*sparse.Posterior); !ok {
+				fitted = problem.RowsAt(q.Dual.Sites().F, rows[lo:hi])
+			} else if err := q.Dual.PredictTo(ctx, fitted, nil, x); err != nil {
+				return nil, nil, err
+			}
+			dense.Slice(m.network, lo, hi).Copy(x.F)
+			answer := dense.Slice(m.answer, lo, hi)
+			answer.Add(x.F, mean)
+			answer.Sub(answer, fitted)
 		}
 		show(gp.StageLeaveOneOut, hi, len(rows))
 	}
@@ -236,6 +259,9 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 		if on.moments, err = q.heldOutMoments(ctx, c, p, heldOut, true); err != nil {
 			return err
 		}
+		if q.network {
+			on.network, on.answer = on.mean, on.mean
+		}
 		on.names = problem.NamesOf(heldOut, 0, heldOut.Len())
 	}
 	// Set the scales by these rows, and the scores of their means without a covariance.
@@ -252,8 +278,13 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 			found = network
 		}
 	}
+	if answer := on.answer; answer != nil {
+		if found, err = found.WithShift(ctx, ScoringLink(lik, answer.RawMatrix().Cols), lik, on.y, on.network, answer, on.cov); err != nil {
+			return on.names.ExplainError(err)
+		}
+	}
 	k.Scale, k.Temperature, k.NoiseScale = result.Float(found.Scale), result.Float(found.Temperature), result.Float(found.NoiseScale)
-	k.rateKept = found.RateKept
+	k.Shift, k.rateKept = result.Floats(found.Shift), found.RateKept
 	k.Rows, k.NLLSE = found.Rows, result.Float(found.StdErr)
 	network, err := score.ScoreOfContext(ctx, nil, lik, on.y, on.mean, nil, 0)
 	if err != nil {
@@ -377,6 +408,9 @@ func (k *Calibration) Text() string {
 	text := fmt.Sprintf("covariance × %.3g", float64(k.Scale))
 	if k.Temperature != 1 {
 		text += fmt.Sprintf(", mean × %.3g", float64(k.Temperature))
+	}
+	if k.Shift != nil {
+		text += ", outputs shifted to the shares of the classes"
 	}
 	if k.NoiseScale != 1 {
 		text += fmt.Sprintf(", noise variance × %.3g", float64(k.NoiseScale))

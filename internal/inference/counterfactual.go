@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/funcgp/funcgp/explain/counterfactual"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/predictive"
@@ -62,6 +64,9 @@ func SmallestFlip(ctx context.Context, p *problem.Problem, q *Posterior, m *coun
 	o.NoRefit = q.How.Name != "exact" // which would form the kernel of all training rows
 	if o.Shift, err = q.Shift(ctx, x); err != nil {
 		return nil, nil, nil, err
+	}
+	if k := q.Calibration.Scales(); k != nil && k.Shift != nil {
+		floats.Add(o.Shift, k.Shift)
 	}
 	found, err := m.SmallestFlip(ctx, x, &o)
 	if none := (*counterfactual.NoFlipError)(nil); errors.As(err, &none) {

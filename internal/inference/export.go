@@ -189,7 +189,7 @@ func (q *Posterior) answerOf(ctx context.Context, p *problem.Problem, top int) (
 	}
 	cal := q.Calibration.Scales()
 	if cal != nil {
-		a.Covariance, a.Temperature = cal.Scale, cal.Temperature
+		a.Covariance, a.Temperature, a.Shift = cal.Scale, cal.Temperature, cal.Shift
 	}
 	lik := p.Task.Likelihood
 	_, logistic := lik.(glm.Logistic)

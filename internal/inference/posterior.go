@@ -384,7 +384,7 @@ func (q *Posterior) PredictBy(ctx context.Context, function gp.Latent, task *pro
 	}
 	if out.scales = (&result.Scales{Scale: 1, Temperature: 1, NoiseScale: 1}); q.Calibration != nil {
 		k := &q.Calibration.Calibration
-		out.scales = &result.Scales{Scale: cmp.Or(k.Scale, 1), Temperature: cmp.Or(k.Temperature, 1), NoiseScale: cmp.Or(k.NoiseScale, 1)}
+		out.scales = &result.Scales{Scale: cmp.Or(k.Scale, 1), Temperature: cmp.Or(k.Temperature, 1), NoiseScale: cmp.Or(k.NoiseScale, 1), Shift: k.Shift}
 	}
 	if out.Unsure, err = score.NoveltyOf(ctx, ScoringLink(lik, c), lik, out.Mean, out.Cov, 0); err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func ThroughInducing(method string) bool { return method == "nystrom" || method 
 // training inputs.
 const (
 	SavedKind    = "gpexplain posterior"
-	SavedVersion = 5 // with fingerprints since 2, a calibration since 3, the scaling of inputs and targets since 4, a temperature since 5
+	SavedVersion = 6 // with fingerprints since 2, a calibration since 3, the scaling of inputs and targets since 4, a temperature since 5, a shift since 6
 )
 
 // A FileKind is a kind of file that begins with a SavedHeader.
@@ -188,10 +188,13 @@ func openSaved(ctx context.Context, c *job.Job, path string, kind FileKind, f *F
 	// compared later.
 	k, fit := h.Fit.Calibration, &h.Fit
 	ok := func(scale result.Float) bool { return scale >= 1e-300 && scale <= 1e300 }
+	shifts := func(v []result.Float) bool {
+		return v == nil || len(v) == fit.Outputs && !slices.ContainsFunc(v, func(x result.Float) bool { return !x.Finite() })
+	}
 	possible := isLikelihood(h.Likelihood) && slices.Contains(Methods, fit.Method) && h.Prior > 0 && h.Factor > 0 &&
 		(h.Noise > 0 || !HasNoise(LikelihoodNamed(h.Likelihood))) && h.Bound >= gp.None && h.Bound <= gp.Upper &&
 		IsSparse(fit.Method) == (len(h.Inducing) > 0) && (fit.Method == "kept") == (fit.Certificate != nil) &&
-		(k == nil || ok(k.Scale) && ok(k.NoiseScale) && ok(k.Temperature) && k.Temperature <= 1 && k.LOO != nil && (k.HeldOut != nil) == (k.Method == "heldout"))
+		(k == nil || ok(k.Scale) && ok(k.NoiseScale) && ok(k.Temperature) && k.Temperature <= 1 && shifts(k.Shift) && k.LOO != nil && (k.HeldOut != nil) == (k.Method == "heldout"))
 	if v.scaling, err = h.Scaling.scaling(); err != nil || !possible {
 		return nil, v.Damaged("its header cannot be used")
 	}

@@ -137,6 +137,7 @@ class Posterior:
             covariance=member("covariance").reshape(len(mean), mean.shape[1], mean.shape[1]),
             scale=float(self.model["scale"]) if calibrated else 1.0,
             temperature=float(self.model["temperature"]) if calibrated else 1.0,
+            shift=np.array(self.model.get("shift", np.zeros(mean.shape[1]))),
             novelty=_novelty(member, len(mean)),
             classes=self.classes,
             index=index,

@@ -34,14 +34,15 @@ class Report(Dict[str, Any]):
 class Prediction:
     """Predictions of N rows, as arrays of NumPy, by the names of the JSON. What a model does not say is None.
 
-    With f normal of the mean temperature · mean and the covariance scale · covariance, probability is that of the
-    classes by f, and function_sd the standard deviation of f, in the units of the targets.
+    With f normal of the mean temperature · (mean + shift) and the covariance scale · covariance, probability is that of
+    the classes by f, and function_sd the standard deviation of f, in the units of the targets.
     """
 
     mean: np.ndarray  # N×C, the outputs of the network
     covariance: np.ndarray  # N×C×C, of the outputs, before calibration
     scale: float  # by calibration; 1 without it
     temperature: float  # the same, of classes
+    shift: np.ndarray  # C, the same; 0 but where the classes' shares by the network are not those of the data
     novelty: np.recarray  # N: score, surprise of the inputs in nats, about 1 for rows like the training rows; rank, …
     classes: Optional[List[str]]  # names in the order of probability
     class_: Optional[np.ndarray] = None  # N, the most probable class: class of the JSON, which is a word of Python

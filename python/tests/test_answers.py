@@ -36,7 +36,7 @@ class TestAnswers(unittest.TestCase):
         contrast = p.mean[:, 1] - p.mean[:, 0]
         v = p.covariance[:, 0, 0] + p.covariance[:, 1, 1] - 2 * p.covariance[:, 0, 1]
         z, w = np.polynomial.hermite_e.hermegauss(60)
-        f = p.temperature * contrast[:, None] + np.sqrt(p.scale * v)[:, None] * z
+        f = p.temperature * (contrast + p.shift[1] - p.shift[0])[:, None] + np.sqrt(p.scale * v)[:, None] * z
         np.testing.assert_allclose((1 / (1 + np.exp(-f))) @ w / w.sum(), p.probability[:, 1], atol=1e-8)
         np.testing.assert_allclose(1 / (1 + np.exp(-contrast)), p.map_probability[:, 1], rtol=1e-10)
         a = funcgp.fit(network(1), self.X, self.X[:, 0], loss="mse_loss", progress=False)

@@ -1,0 +1,127 @@
+package score
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+)
+
+const (
+	// shiftZ is how many standard errors the number of rows of a class must be off for a shift.
+	shiftZ = 2.5
+	// shiftSpread is the standard deviation of the normal prior of a class's shift, in nats. A class with few rows
+	// needs it.
+	shiftSpread = 2.
+	// shiftSteps is the most steps of the search; it rarely takes ten.
+	shiftSteps = 50
+)
+
+// WithShift returns c, or c with the Shift under which the predictions of the rows expect each class as often as it
+// occurs (E25). It has a shift where the number of rows of a class is off by 2.5 standard errors, both by the outputs
+// of the network at the rows, T×C, as they are, and by the moments under c. A network that was trained with class
+// weights or on resampled rows is off by its outputs. Where these are right, shares that a temperature or a wide
+// covariance moves stay as they are.
+// The moments are those of Calibrate, of rows that are predicted as new ones are. Rows with a NaN are left out.
+//
+// A likelihood without one label a row has no shift. The error is an error of ScoreOfContext.
+func (c *Calibration) WithShift(ctx context.Context, link predictive.Link, lik glm.Likelihood, y, network, mean, cov *mat.Dense) (*Calibration, error) {
+	if _, ok := lik.(glm.Logistic); !ok {
+		return c, nil
+	}
+	expected := func(link predictive.Link, mean, cov *mat.Dense) (*classNumbers, error) {
+		s, err := ScoreOfContext(ctx, link, lik, y, mean, cov, 0)
+		if err != nil {
+			return nil, err
+		}
+		return newClassNumbers(ClassProbabilities(lik, y, s.Response)), nil
+	}
+	if n, err := expected(nil, network, nil); err != nil || n == nil || n.z < shiftZ {
+		return c, err
+	}
+	to, shift := *c, new(mat.VecDense) // of the classes
+	for range shiftSteps {
+		_, f, v, err := to.Apply(lik, mean, cov)
+		if err != nil {
+			return nil, err
+		}
+		n, err := expected(link, f, v)
+		if err != nil {
+			return nil, err
+		}
+		if to.Shift == nil && n.z < shiftZ {
+			return c, nil
+		}
+		// A step of Newton's method for Σ_i p_ic + β_c/spread² = Σ_i y_ic, with the curvature of log E p.
+		k := n.off.Len()
+		if shift.IsEmpty() {
+			shift.ReuseAsVec(k)
+		}
+		n.off.AddScaledVec(n.off, -1/(shiftSpread*shiftSpread), shift)
+		n.curvature.ScaleSym(orOne(c.Temperature), n.curvature)
+		for j := range k {
+			n.curvature.SetSym(j, j, n.curvature.At(j, j)+1/(shiftSpread*shiftSpread))
+		}
+		var root mat.Cholesky
+		if !root.Factorize(n.curvature) {
+			return c, nil
+		}
+		if err := root.SolveVecTo(n.off, n.off); err != nil {
+			return c, nil
+		}
+		largest := mat.Norm(n.off, math.Inf(1))
+		shift.AddScaledVec(shift, min(1, longStep/largest), n.off)
+		to.Shift = slices.Clone(shift.RawVector().Data)
+		if mean.RawMatrix().Cols == 1 { // the log-odds of the second class
+			to.Shift = []float64{to.Shift[1] - to.Shift[0]}
+		}
+		if largest < 1e-6 {
+			break
+		}
+	}
+	return &to, nil
+}
+
+// classNumbers compares the numbers of rows of the classes with what probabilities expect.
+type classNumbers struct {
+	off       *mat.VecDense // Σ_i y_ic − p_ic
+	z         float64       // the largest of them in standard errors
+	curvature *mat.SymDense // Σ_i diag(p_i) − p_i p_iᵀ
+}
+
+// newClassNumbers returns the numbers for probabilities p, N×K, and labels, without rows of NaN; nil for a nil p.
+func newClassNumbers(p *mat.Dense, labels []int) *classNumbers {
+	if p == nil {
+		return nil
+	}
+	_, k := p.Dims()
+	n := &classNumbers{off: mat.NewVecDense(k, nil), curvature: mat.NewSymDense(k, nil)}
+	variance, square := make([]float64, k), make([]float64, k)
+	for i, label := range labels {
+		row := p.RawRowView(i)
+		if floats.HasNaN(row) {
+			continue
+		}
+		for j, q := range row {
+			d := -q
+			if j == label {
+				d++
+			}
+			n.off.SetVec(j, n.off.AtVec(j)+d)
+			variance[j] += q * (1 - q)
+			square[j] += d * d
+			n.curvature.SetSym(j, j, n.curvature.At(j, j)+q)
+		}
+		n.curvature.SymRankOne(n.curvature, -1, p.RowView(i))
+	}
+	for j := range k {
+		// Probabilities that are sure and wrong have less variance than they make errors.
+		n.z = max(n.z, math.Abs(n.off.AtVec(j))/math.Sqrt(max(variance[j], square[j], math.SmallestNonzeroFloat64)))
+	}
+	return n
+}
