@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -136,6 +137,23 @@ func TestSavedPosteriorOfOthers(t *testing.T) {
 		line = refuse(t, 1, "predict", "--data", "digits:400,100", "--posterior", write(t, filepath.Join(dir, "bad.gp"), []byte(good)[:at]))
 		require.Contains(t, line, "bad.gp", at)
 	}
+}
+
+// A posterior is of one network of its file, and says which setting would make another.
+func TestOtherNetworkOfTheFile(t *testing.T) {
+	dir := t.TempDir()
+	data := write(t, filepath.Join(dir, "train.csv"), []byte("a,b,y\n1,2,0\n3,4,1\n5,7,0\n7,8,1\n2,2,1\n"))
+	net, file := filepath.Join(dir, "net.onnx"), filepath.Join(dir, "a.gp")
+	succeed(t, "train", "--quiet", "--data", data, "--arch", "mlp:4-1", "--epochs", "2", "--lbfgs", "1", "--out", net)
+	tensors := regexp.MustCompile(`\S+bias`).FindAllString(succeed(t, "inspect", "--model", net), 2)
+	require.Len(t, tensors, 2)
+	tensor, other := tensors[0], tensors[1]
+	predict := []string{"predict", "--quiet", "--input", data, "--posterior", file}
+	succeed(t, "fit", "--quiet", "-o", file, "--model", net, "--data", data)
+	require.Contains(t, refuse(t, 1, append(predict, "--freeze", tensor)...), "a.gp: it was fitted without --freeze, and --freeze "+tensor+" makes another network; leave --freeze out")
+	succeed(t, "fit", "--quiet", "-o", file, "--model", net, "--data", data, "--freeze", tensor)
+	succeed(t, append(predict, "--freeze", tensor)...)
+	require.Contains(t, refuse(t, 1, append(predict, "--freeze", other)...), "a.gp: it was fitted with --freeze "+tensor+", and --freeze "+other+" makes another network")
 }
 
 // With the training inputs inside, data without training rows are enough.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -50,12 +51,16 @@ type FileCheck struct {
 // A place is where flags and a file have the same setting.
 type place struct {
 	flag         string
-	keep, recall func() // from the flags to the file, and back
+	keep, recall func()                  // from the flags to the file, and back
+	values       func() (was, is string) // of the file and of the flags
 }
 
 func placed[T any](flag string, file, flags *T) place {
-	return place{flag, func() { *file = *flags }, func() { *flags = *file }}
+	return place{flag, func() { *file = *flags }, func() { *flags = *file }, func() (was, is string) { return fmt.Sprint(*file), fmt.Sprint(*flags) }}
 }
+
+// ofModel are the settings under which another value makes another network of the same file.
+var ofModel = []string{"output", "bind", "freeze", "learn"}
 
 // places are the places of the settings that are remembered as they are.
 func (r *Remembered) places(f *Flags) []place {
@@ -157,7 +162,17 @@ func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inp
 	for _, s := range r.places(f) { // other data have the same columns
 		if !f.given(s.flag) {
 			s.recall()
+			continue
 		}
+		was, is := s.values()
+		if was == is || was == "" || !slices.Contains(ofModel, s.flag) || f.given("model") {
+			continue
+		}
+		fitted := "with --" + s.flag + " " + strings.Trim(was, "[]")
+		if was == "[]" {
+			fitted = "without --" + s.flag
+		}
+		return job.FullErrorf("%s: it was fitted %s, and --%s %s makes another network; leave --%[3]s out, or fit again", posterior, fitted, s.flag, strings.Trim(is, "[]"))
 	}
 	if f.given("data") || r.Data == "" {
 		return nil

@@ -95,6 +95,39 @@ class TestModules(unittest.TestCase):
             pairs = [(p.observation_mean, "observation_mean"), (p.observation_sd, "observation_sd")]
         return max(np.abs(a.reshape(len(X), -1) - [line[member] for line in lines]).max() for a, member in pairs)
 
+    def test_bind_and_output(self):
+        """What a file leaves open, and a tensor of several."""
+
+        class Open(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.hidden, self.last = torch.nn.Linear(3, 4), torch.nn.Linear(4, 1)
+
+            def forward(self, x, gain):
+                f = self.last(torch.tanh(self.hidden(x))) * gain
+                return f, f.sigmoid()
+
+        torch.manual_seed(0)
+        module = Open()
+        X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
+        with tempfile.TemporaryDirectory() as tmp:
+            path = os.path.join(tmp, "open.onnx")
+            names = dict(input_names=["x", "gain"], output_names=["f", "p"], dynamic_axes={"x": {0: "rows"}})
+            torch.onnx.export(module, (torch.tensor(X), torch.tensor(2.0)), path, **names)
+            given = dict(standardize="no", calibrate="none", progress=False)
+            for gain in (2.0, -0.5):
+                with funcgp.fit(path, X, X[:, 0] > 0, output="f", bind={"gain": gain}, **given) as a:
+                    want = module(torch.tensor(X), torch.tensor(gain))[1].detach().numpy()
+                    np.testing.assert_allclose(a.predict(X).map_probability[:, 1:], want, atol=2e-6)
+            for wrong, word in (
+                (dict(output="f"), "gain"),
+                (dict(bind={"gain": 1}), "output"),
+                (dict(output="f", bind={"grain": 1}), "grain"),
+            ):
+                with self.assertRaises(funcgp.Error) as e:
+                    funcgp.fit(path, X, X[:, 0] > 0, **wrong, **given)
+                self.assertIn(word, str(e.exception))
+
 
 if __name__ == "__main__":
     unittest.main()
