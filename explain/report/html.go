@@ -146,7 +146,9 @@ func (h *htmlWriter) build() (*htmlPage, error) {
 	if text := h.novelty(); text != "" {
 		say = append(say, text)
 	}
-	say = append(say, h.changes()...)
+	for _, text := range h.changes() {
+		say = append(say, signs(text))
+	}
 	for i := range say {
 		say[i] = together(say[i])
 	}
