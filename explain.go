@@ -8,6 +8,7 @@ import (
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -20,6 +21,9 @@ type ExplainOptions struct {
 	// classes the second class and the first, and of a regression Output is explained.
 	For, Against string
 	Output       int
+	// Influence says what each listed row does together with many others. It takes another factor of the kernel at each
+	// call, and an exact posterior.
+	Influence bool
 }
 
 // An Explanation writes a number as a sum over all training rows:
@@ -42,12 +46,13 @@ type Explanation struct {
 
 // A Contribution is what one training row has to do with a prediction, in the unit of Mean.
 type Contribution struct {
-	Index      int     // number in the file of the data
-	ID, Label  string  // name of the row and its class or target
-	Value      float64 // C(x*,x_i) b_i (E14): positive raises Mean
-	SD         float64 // of Value, had the label been drawn anew; NaN by conjugate gradients
-	Removal    float64 // change of Mean on leaving the row out, to first order (E15); NaN where unknown
-	Similarity float64 // posterior correlation with the row explained, from −1 to 1
+	Index      int      // number in the file of the data
+	ID, Label  string   // name of the row and its class or target
+	Value      float64  // C(x*,x_i) b_i (E14): positive raises Mean
+	SD         float64  // of Value, had the label been drawn anew; NaN by conjugate gradients
+	Removal    float64  // change of Mean on leaving the row out, to first order (E15); NaN where unknown
+	Influence  *float64 // Mean with the row less without it, the others at half of their weight; nil without ExplainOptions.Influence
+	Similarity float64  // posterior correlation with the row explained, from −1 to 1
 }
 
 // Explain explains each of the rows. The options may be nil.
@@ -66,7 +71,15 @@ func (p *Posterior) Explain(ctx context.Context, rows *Rows, o *ExplainOptions) 
 	if top < 0 {
 		return nil, fmt.Errorf("funcgp: ExplainOptions.Top is %d; give how many terms to list, or 0 for 8", top)
 	}
-	e, err := explain.New(p.post.Dual, p.post.Kernel, &explain.Options{Top: top, ErrorBars: true, MaxMemory: p.problem.Limits.Memory})
+	options := &explain.Options{Top: top, ErrorBars: true, MaxMemory: p.problem.Limits.Memory}
+	if o.Influence {
+		own := job.New(nil)
+		defer own.Close()
+		if options.Half, err = p.post.AtHalfWeights(ctx, own, p.problem); err != nil {
+			return nil, named(err)
+		}
+	}
+	e, err := explain.New(p.post.Dual, p.post.Kernel, options)
 	if err != nil {
 		return nil, named(err)
 	}
@@ -81,7 +94,7 @@ func (p *Posterior) Explain(ctx context.Context, rows *Rows, o *ExplainOptions) 
 			if err != nil {
 				return problem.NamesOf(rows.asked.Subset, lo+i, lo+i+1).ExplainError(err)
 			}
-			one := p.explanation(&list[0][at], targets[at].Of(pred.Mean.RawRowView(i)))
+			one := p.explanation(&list[0][at], targets[at].Of(pred.Mean.RawRowView(i)), o.Influence)
 			one.Prediction = p.prediction(rows.asked, lo+i, pred, i)
 			if o.For != "" && o.For != one.For {
 				// The opposite of one output for two classes.
@@ -90,7 +103,11 @@ func (p *Posterior) Explain(ctx context.Context, rows *Rows, o *ExplainOptions) 
 					*v = -*v
 				}
 				for i := range one.Contributions {
-					one.Contributions[i].Value, one.Contributions[i].Removal = -one.Contributions[i].Value, -one.Contributions[i].Removal
+					c := &one.Contributions[i]
+					c.Value, c.Removal = -c.Value, -c.Removal
+					if c.Influence != nil {
+						*c.Influence = -*c.Influence
+					}
 				}
 			}
 			out = append(out, one)
@@ -123,7 +140,7 @@ func (p *Posterior) asked(o *ExplainOptions) (*explain.Target, error) {
 }
 
 // explanation is what an explanation says of the mean.
-func (p *Posterior) explanation(x *explain.Explanation, mean float64) Explanation {
+func (p *Posterior) explanation(x *explain.Explanation, mean float64, influence bool) Explanation {
 	out := Explanation{Mean: mean, PriorMean: x.PriorMean, ContributionSum: x.Sum, Remainder: mean - x.PriorMean - x.Sum, SumResidual: x.Residual(), SumTolerance: x.Tolerance()}
 	names := p.problem.Task.ClassNames()
 	if names == nil {
@@ -144,10 +161,13 @@ func (p *Posterior) explanation(x *explain.Explanation, mean float64) Explanatio
 	case x.Target.IsContrast():
 		out.Against = name(x.Target.Minus())
 	}
-	for _, t := range p.names.Output(*x).Contributions {
+	for k, t := range p.names.Output(*x).Contributions {
 		one := Contribution{Index: int(t.Index), ID: t.ID, Label: t.LabelName, Value: float64(t.Value), Removal: float64(t.Removal), Similarity: float64(t.Similarity), SD: float64(result.Undefined())}
 		if t.SD != nil {
 			one.SD = float64(*t.SD)
+		}
+		if influence {
+			one.Influence = &x.Terms[k].Influence
 		}
 		if one.Label == "" {
 			one.Label = number(float64(t.Label))

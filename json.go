@@ -67,14 +67,15 @@ func (x Explanation) MarshalJSON() ([]byte, error) {
 // a name.
 func (c Contribution) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
-		Index      int          `json:"index"`
-		ID         string       `json:"id,omitempty"`
-		Label      string       `json:"label"`
-		Value      result.Float `json:"value"`
-		SD         result.Float `json:"sd"`
-		Removal    result.Float `json:"removal"`
-		Similarity result.Float `json:"similarity"`
-	}{c.Index, c.ID, c.Label, result.Float(c.Value), result.Float(c.SD), result.Float(c.Removal), result.Float(c.Similarity)})
+		Index      int           `json:"index"`
+		ID         string        `json:"id,omitempty"`
+		Label      string        `json:"label"`
+		Value      result.Float  `json:"value"`
+		SD         result.Float  `json:"sd"`
+		Removal    result.Float  `json:"removal"`
+		Influence  *result.Float `json:"influence,omitempty"`
+		Similarity result.Float  `json:"similarity"`
+	}{c.Index, c.ID, c.Label, result.Float(c.Value), result.Float(c.SD), result.Float(c.Removal), (*result.Float)(c.Influence), result.Float(c.Similarity)})
 }
 
 // MarshalJSON implements json.Marshaler: interval or set as in the rows of gpexplain predict --coverage --json, with null

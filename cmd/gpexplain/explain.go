@@ -36,6 +36,7 @@ type explainVerb struct {
 	change          changeFlags
 	top             int
 	byLayer         bool
+	influence       bool
 	terms, contrast string
 	html, png, csv  string
 	kernel          gp.Terms         // parsed from terms by check
@@ -44,6 +45,7 @@ type explainVerb struct {
 	part   partFlags
 	merged [][]explain.Explanation // of all parts, in place of a pass over the data: the rows to come; nil for a pass
 
+	half      gp.Dual            // of --influence, else nil
 	explainer *explain.Explainer // of all rows, which keeps what it learns of training rows; nil before the first
 }
 
@@ -84,7 +86,7 @@ error bar of a term is its standard error over the networks, which were trained 
   gpexplain explain --input digit.png
   gpexplain explain --json --top 100 --train-count 500`,
 		flags: s.add, check: s.check, run: s.run, writes: []string{"html", "png", "csv", "out"}, files: s.files,
-		rules: append(s.part.rules("html", "png", "csv", "by-layer", "without", "flip", "smallest-flip", "json"),
+		rules: append(s.part.rules("html", "png", "csv", "by-layer", "influence", "without", "flip", "smallest-flip", "json"),
 			flags.AtLeast(1, "top"),
 			flags.OneOf("terms", kernels),
 			flags.For("smallest-flip", "", "flip-most", "flip-tries"),
@@ -109,6 +111,7 @@ func (s *explainVerb) add(c *cobra.Command) {
 	f.StringVar(&s.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
 	f.StringVar(&s.contrast, "contrast", "", "for two classes `A,B`, explain why A rather than B (default the predicted class and the next most probable); for a regression, two outputs")
 	f.BoolVar(&s.byLayer, "by-layer", false, "split every term and the sum by the layers of the network through whose parameters it comes")
+	f.BoolVar(&s.influence, "influence", false, "tell for each listed row what it does together with many: the output with the row less without it, the other rows at half of their weight; in JSON; it takes another factor of the kernel (--method exact)")
 	s.part.add(c, "write what part `I/N` of the training rows contributes, 0/N to N-1/N, for gpexplain merge")
 	f.StringVar(&s.html, "html", "", "write a page to `FILE`")
 	f.StringVar(&s.png, "png", "", "write a picture to `FILE`")
@@ -129,7 +132,7 @@ func (s *explainVerb) check(c *cobra.Command) error {
 	if err := s.part.parse(); err != nil {
 		return err
 	}
-	for _, name := range []string{"without", "flip", "smallest-flip", "by-layer", "shard"} {
+	for _, name := range []string{"without", "flip", "smallest-flip", "by-layer", "influence", "shard"} {
 		if len(s.sources) > 1 && c.Flags().Changed(name) {
 			return job.Usagef("--%s is for one network, not for the mean of %d; give it with one of them", name, len(s.sources))
 		}
@@ -207,6 +210,11 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	}
 	if _, ok := q.Dual.(explain.Splitter); s.byLayer && !ok {
 		return inference.NotOfAllRows("--by-layer", q.How.Name, p.Saved != nil)
+	}
+	if s.influence {
+		if s.half, err = q.AtHalfWeights(ctx, c.Job, p); err != nil {
+			return err
+		}
 	}
 	if err := other.fit(ctx, c, p, q); err != nil {
 		return err
@@ -317,7 +325,7 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	}
 	names := p.TrainingRows()
 	o := s.options(p, inference.Targets(p, pred, 0, asked), names.Groups())
-	names.ErrorBars = true
+	names.ErrorBars, names.Influence = true, s.influence
 	if s.byLayer {
 		names.Layers, o.Layers = layers(p, q, batch)
 	}
@@ -361,7 +369,7 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 
 // options are the options of an explanation without a page.
 func (s *explainVerb) options(p *problem.Problem, targets []explain.Target, groups []int) *explain.Options {
-	return &explain.Options{Terms: s.kernel, Top: s.top, Targets: targets, Groups: groups, ErrorBars: true, MaxMemory: p.Limits.Memory}
+	return &explain.Options{Terms: s.kernel, Top: s.top, Targets: targets, Groups: groups, ErrorBars: true, Half: s.half, MaxMemory: p.Limits.Memory}
 }
 
 // explanations explains one row, by a pass over the data or from the parts of one.

@@ -106,7 +106,7 @@ func (s *explainVerb) meanings(p *problem.Problem) map[string]string {
 	m := map[string]string{
 		"value":      fmt.Sprintf("what the training row adds to the output, in its unit: %s; a positive one raises the output. Go by it for the rows that hold the prediction together", unit),
 		"raw":        "the same in the prior kernel, where the terms of different explained rows are much alike; unit and sign of value",
-		"removal":    "the output without the training row less the output with it, to first order, in the unit of value; a positive one says that the output would rise. Go by it for a single row, and for many at once at twice the precision of the match (--prior-precision), where every row has half of its weight",
+		"removal":    "the output without the training row less the output with it, to first order, in the unit of value; a positive one says that the output would rise. Go by it for a single row, and for many at once by influence (--influence)",
 		"similarity": "posterior correlation of the output at the training row and at the explained one, no unit, from −1 to 1; where negative, what raises the one lowers the other",
 	}
 	if p.Task.Classes != nil {
@@ -119,6 +119,9 @@ func (s *explainVerb) meanings(p *problem.Problem) map[string]string {
 	} else {
 		m["sd"] = "how much value would vary had the label of the training row been drawn anew, a standard deviation in the unit of value, not negative"
 		m["variance_reduction"] = "what the training row takes off the variance of the output, the square of sd, in the squared unit of value, not negative"
+	}
+	if s.influence {
+		m["influence"] = "the output with the training row less without it, the other rows at half of their weight, to first order, in the unit of value; a positive one raises the output. Go by its sums for what many rows do together"
 	}
 	if s.byLayer {
 		m["layers"] = "what comes through the parameters of each layer, in the unit and with the sign of value"

@@ -587,3 +587,33 @@ func TestImportancesPage(t *testing.T) {
 	html := testref.Must(os.ReadFile(page))(t)
 	require.Contains(t, string(html), "</html>")
 }
+
+// --influence adds a number to the listed terms and changes none: of a regression, where it is exact, that of twice the
+// precision, and the same from a file and in Go. Where there is no exact posterior, the error says what to type.
+func TestExplainInfluence(t *testing.T) {
+	ref := openReference(t, "snelson")
+	text := ref.run(t, "explain", "--json", "--influence", "--top", "200")
+	requireSchema(t, "explain", text)
+	with, without := decode[result.Report](t, text), decode[result.Report](t, ref.run(t, "explain", "--json", "--top", "200"))
+	require.Contains(t, with.Meanings, "influence")
+	twice := decode[result.Report](t, ref.run(t, "explain", "--json", "--top", "200", "--prior-precision", strconv.FormatFloat(2*float64(with.Fit.PriorPrecision), 'g', -1, 64)))
+	removal := map[result.Index]float64{}
+	for _, x := range twice.Outputs[0].Contributions {
+		removal[x.Index] = float64(x.Removal)
+	}
+	require.Len(t, removal, ref.n)
+	var a, b []float64
+	for k, x := range with.Outputs[0].Contributions {
+		require.NotNil(t, x.Influence)
+		a, b = append(a, float64(*x.Influence)), append(b, -2*removal[x.Index])
+		x.Influence = nil
+		require.Equal(t, without.Outputs[0].Contributions[k], x)
+	}
+	// They differ by the factor 1 + own leverage at half weights alone.
+	for k := range a {
+		ratio := b[k] / a[k]
+		require.True(t, a[k] == 0 || ratio >= 1-1e-6 && ratio <= 2, ratio)
+	}
+	require.Contains(t, refuse(t, 1, small("explain", "--influence", "--method", "nystrom", "--inducing", "20")...), "give --method exact, or go by removal at --prior-precision")
+	require.Contains(t, refuse(t, 2, "explain", "--influence", "--model", "a.onnx,b.onnx"), "--influence is for one network")
+}

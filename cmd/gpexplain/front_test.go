@@ -397,6 +397,21 @@ func TestFrontDoorContrast(t *testing.T) {
 		require.Equal(t, []float64{-y.Value, -y.Removal, y.SD, y.Similarity}, []float64{x.Value, x.Removal, x.SD, x.Similarity})
 	}
 	require.Equal(t, nine.Prediction, four.Prediction)
+
+	// Influence is that of the command, whichever posterior answers, and turns its sign with the others.
+	require.Nil(t, nine.Contributions[0].Influence)
+	require.NotContains(t, asJSON(t, nine), "influence")
+	command := decode[result.Report](t, succeed(t, "explain", "--json", "--influence", "--train-count", "60", "--index", "6")).Outputs[0].Contributions
+	file := filepath.Join(t.TempDir(), "a.gp")
+	require.NoError(t, p.Save(t.Context(), file, nil))
+	saved := decode[result.Report](t, succeed(t, "explain", "--json", "--influence", "--posterior", file, "--index", "6")).Outputs[0].Contributions
+	nine, four = ask(funcgp.ExplainOptions{For: "9", Against: "4", Influence: true}), ask(funcgp.ExplainOptions{For: "4", Against: "9", Influence: true})
+	for i, x := range nine.Contributions {
+		require.Equal(t, float64(*command[i].Influence), *x.Influence)
+		require.InDelta(t, *x.Influence, float64(*saved[i].Influence), 1e-6)
+		require.Equal(t, -*x.Influence, *four.Contributions[i].Influence)
+	}
+	require.Contains(t, asJSON(t, nine), `"influence":`)
 	for want, o := range map[string]funcgp.ExplainOptions{"given together": {For: "4"}, "ExplainOptions.Top is -1": {Top: -1}, "names 4 twice": {For: "4", Against: "4"}} {
 		require.ErrorContains(t, testref.Err(p.Explain(t.Context(), rows, &o)), want)
 	}

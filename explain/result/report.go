@@ -128,6 +128,7 @@ type Contribution struct {
 	Alpha        []Float `json:"alpha"` // nil likewise
 	Similarity   Float   `json:"similarity"`
 	Removal      Float   `json:"removal"`
+	Influence    *Float  `json:"influence,omitempty"` // nil unless Rows.Influence is set
 
 	LabelName string `json:"label_name,omitempty"` // where classes have names
 	ID        string `json:"id,omitempty"`         // name of the row, where rows have names

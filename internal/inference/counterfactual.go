@@ -57,6 +57,25 @@ func NotOfAllRows(flag, method string, saved bool) error {
 	return fmt.Errorf("%s needs a posterior of all training rows, which --method %s is not; %s", flag, method, remedy)
 }
 
+// AtHalfWeights refits the training rows of an exact posterior at half of their weights, which is twice its prior
+// precision (E23), for explain.Options.Half. It takes another kernel and factor.
+func (q *Posterior) AtHalfWeights(ctx context.Context, c *job.Job, p *problem.Problem) (gp.Dual, error) {
+	e, ok := q.Dual.(*gp.Exact)
+	if !ok {
+		return nil, fmt.Errorf("the influence of many rows needs an exact posterior, which --method %s is not; give --method exact, or go by removal at --prior-precision %v", q.How.Name, result.Short(2*q.precision))
+	}
+	prior, err := p.Task.PriorAt(2 * q.precision)
+	if err != nil {
+		return nil, err
+	}
+	half, err := gp.Refit(ctx, ntk.New(prior, p.Model.Net.Theta(), nil), e.Data().(*linearize.Batch), p.Examples.Y, p.Task.Likelihood, &gp.Options{MaxMemory: p.Limits.Memory, Progress: c.Show})
+	c.Clear()
+	if err != nil {
+		return nil, p.TrainNames().ExplainError(err)
+	}
+	return half, nil
+}
+
 // SmallestFlip looks for a small set of training rows without which the class of one row is another. It returns the
 // set and, where there is one, what q predicts without it, with what the posterior without it warns of.
 func SmallestFlip(ctx context.Context, p *problem.Problem, q *Posterior, m *counterfactual.Model, x *linearize.Batch, o counterfactual.FlipOptions, link predictive.Link) (*result.SmallestFlip, *Predictions, []error, error) {
