@@ -497,11 +497,12 @@ func ExamplePosterior_Warnings() {
 	defer p.Close()
 	for _, err := range p.Warnings() {
 		if w := (*linearize.Warning)(nil); errors.As(err, &w) {
-			fmt.Printf("%s: %.2f is more than %.2f\n", w.Code, w.Value, w.Limit)
+			fmt.Printf("%s: value %.2f, limit %.2f\n", w.Code, w.Value, w.Limit)
 		}
 	}
 	// Output:
-	// remainder: 0.52 is more than 0.20
+	// fewer-rows: value 60.00, limit 1500.00
+	// remainder: value 0.52, limit 0.20
 }
 
 func ExampleRows_Len() {
