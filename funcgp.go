@@ -119,9 +119,10 @@ type FitOptions struct {
 	Prior         Prior
 	Method        Method
 	NoiseVariance float64 // σ² of a Gaussian; 0 is the model's, else by leave-one-out
-	// Standardize says what is done to the inputs before the network: yes, by the training rows, which is wrong
-	// for a network that does so itself; no; or auto, by the model's metadata, else by which of these the network
-	// fits its training rows with, targets too. "" is auto. Other means and deviations can be given to
+	// Standardize says what is done to the inputs before the network, by the training rows, which is wrong
+	// for a network that does so itself: yes, less their mean over their deviation; sample, with deviations over N − 1;
+	// robust, less their median over their interquartile range; minmax and signed, by their range to 0 to 1 and −1 to 1;
+	// 255, divided by it; no; or auto, by the model's metadata, else by a guess among these, targets too. "" is auto. Other means and deviations can be given to
 	// gpexplain fit alone, whose file Open reads.
 	Standardize string
 	// Calibrate is loo, by leave-one-out predictions of training rows; heldout, by rows that were not trained

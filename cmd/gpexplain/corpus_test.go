@@ -285,7 +285,7 @@ func TestCorpusPrecisionWithoutN(t *testing.T) {
 		e := corpus(t, name)
 		decay := strconv.FormatFloat(e.WeightDecay, 'g', -1, 64)
 		_, sum := predictions(t, append([]string{"--index", "0", "--calibrate", "none", "--prior-precision", decay}, e.args()...)...)
-		says := fmt.Sprint(sum.Fit.Warnings)
+		says := fmt.Sprint(sum.Fit.Remarks)
 		require.Contains(t, says, "Answers are at δ = "+decay+" as given", name)
 		require.Contains(t, says, "If "+decay+" is the weight decay of the training, give --weight-decay "+decay, name)
 	}
@@ -304,7 +304,7 @@ func TestCorpusSaved(t *testing.T) {
 		}
 		r := gpexplain(t.Context(), append([]string{"fit", "--out", file, "--calibrate", "none"}, append(e.args(), e.decay()...)...)...)
 		require.Equal(t, 0, r.code, r.stderr)
-		require.Contains(t, r.stderr, "--standardize auto chose ")
+		require.Contains(t, r.stderr, "guessed ")
 		want, sum := predictions(t, append(append(e.args(), e.decay()...), few...)...)
 		text := succeed(t, append(append([]string{"predict", "--json", "--posterior", file}, e.args()...), few...)...)
 		lines := strings.Split(strings.TrimSpace(text), "\n")

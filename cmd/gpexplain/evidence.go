@@ -85,6 +85,7 @@ type evidenceReport struct {
 	Method         string             `json:"method"`
 	Bound          string             `json:"bound"` // of at_theta
 	Warnings       linearize.Warnings `json:"warnings"`
+	Remarks        linearize.Warnings `json:"remarks,omitempty"`
 
 	PriorPrecisionOrigin string                `json:"prior_precision_origin"`
 	Prior                *result.Prior         `json:"prior,omitempty"` // nil where all parameters have PriorPrecision
@@ -139,8 +140,8 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	c.Clear()
-	r.Warnings = c.Warnings
 	f := q.Report(p, c.Warnings)
+	r.Warnings, r.Remarks = f.Warnings, f.Remarks
 	r.PriorPrecision, r.Prior = f.PriorPrecision, f.Prior
 	r.PriorPrecisionOrigin, r.NoiseVarianceOrigin, r.Preprocessing, r.Preflight, r.Grouped = f.PriorPrecisionOrigin, f.NoiseVarianceOrigin, f.Preprocessing, f.Preflight, f.Grouped
 	if p.Task.Noise > 0 {

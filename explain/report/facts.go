@@ -260,7 +260,7 @@ func shiftText(c *result.Calibration) string {
 }
 
 // Basis says in sentences what the numbers of a fit rest on: the prior and where it
-// came from, the preprocessing, and how well the network fits its training rows.
+// came from, the preprocessing, how well the network fits its training rows, and what was understood of it.
 func Basis(f *result.Fit) string {
 	of := func(name string, value result.Float, origin string) string {
 		if !(value > 0) {
@@ -306,10 +306,14 @@ func Basis(f *result.Fit) string {
 		parts = append(parts, fits+"NLL "+scoreText(p.TrainNLL)+", gradient norm "+result.Short(float64(p.GradientNorm)))
 	}
 	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
-	if len(parts) == 0 {
-		return ""
+	text := ""
+	if len(parts) > 0 {
+		text = strings.Join(parts, "; ") + "."
 	}
-	return strings.Join(parts, "; ") + "."
+	for _, w := range f.Remarks {
+		text += " " + clean(w.Error())
+	}
+	return strings.TrimSpace(text)
 }
 
 // fittedBy names the method by which a posterior was computed, "" for the exact one.

@@ -32,6 +32,24 @@ type Certificate struct {
 // alarms are the codes of warnings that the network does not suit the data or the prior.
 var alarms = []string{"bad-fit", "class-order", "loss-flattened", "loss-weighted", "not-optimum", "overconfident", "targets-scaled", "wrong-outputs"}
 
+// remarks are the codes of warnings that say how something was read or chosen: nothing is wrong.
+var remarks = []string{"given-precision", "head", "method-chosen", "not-concave", "remainder", "rounding-steps", "shared-tensor", "taken-for-constants", "taken-for-parameters", "unused-input"}
+
+// IsRemark tells whether a warning says only how something was read or chosen.
+func IsRemark(w error) bool { return slices.Contains(remarks, linearize.WarningOf(w).Code) }
+
+// Remarks takes the remarks out of a list of warnings.
+func Remarks(list linearize.Warnings) (warnings, remarks linearize.Warnings) {
+	for _, w := range list {
+		if IsRemark(w) {
+			remarks = append(remarks, w)
+		} else {
+			warnings = append(warnings, w)
+		}
+	}
+	return warnings, remarks
+}
+
 // IsAlarm tells whether a warning says that the network does not suit the data or the prior.
 func IsAlarm(w error) bool { return slices.Contains(alarms, linearize.WarningOf(w).Code) }
 
@@ -57,8 +75,9 @@ const SelectStrength = "strength"
 type Preprocessing struct {
 	Inputs  string `json:"inputs"`
 	Targets string `json:"targets"`
-	Origin  string `json:"origin"`           // where that came from
-	Target  string `json:"target,omitempty"` // the names of the target columns, and that nobody named one
+	Origin  string `json:"origin"`            // where that came from
+	Guessed bool   `json:"guessed,omitempty"` // from what the network does on its training rows: see origin
+	Target  string `json:"target,omitempty"`  // the names of the target columns, and that nobody named one
 }
 
 // Preflight says whether the network is one that was trained on these data, with this
@@ -89,6 +108,7 @@ type Fit struct {
 	LogLikelihood  Float              `json:"log_likelihood"`
 	Scatter        Float              `json:"scatter"`
 	Warnings       linearize.Warnings `json:"warnings"`
+	Remarks        linearize.Warnings `json:"remarks,omitempty"` // how the network was read and the fit chosen, where nothing is wrong
 
 	Structure  string `json:"structure,omitempty"`  // of the precision of the parameters, with the method weights
 	Predictive string `json:"predictive,omitempty"` // bnn or linear; empty is glm, the predictive of the linearized network

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -52,7 +53,7 @@ var startTaken atomic.Bool
 // --strict does not let pass. Without --strict, warnings that JSON alone holds go to
 // standard error too, unless --quiet: who pipes the JSON on reads them there.
 func (c *Console) Verdict() error {
-	bad := slices.DeleteFunc(slices.Clone(c.Warnings), func(w error) bool { return slices.Contains(c.Remarks, w.Error()) })
+	bad, _ := result.Remarks(c.Warnings)
 	if c.Strict && len(bad) > 0 {
 		return &job.StrictError{Warnings: bad}
 	}

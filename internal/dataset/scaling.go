@@ -59,6 +59,11 @@ func ScalingBy(mean, sd []float64) (*Scaling, error) {
 	return s, nil
 }
 
+// Identity reports whether the scaling changes nothing.
+func (s *Scaling) Identity() bool {
+	return !slices.ContainsFunc(s.Mean, func(v float64) bool { return v != 0 }) && !slices.ContainsFunc(s.Scale, func(v float64) bool { return v != 1 })
+}
+
 // Fits returns an error unless the scaling is for inputs of this shape: it has one number
 // for all, one for each channel of a picture, or one for each column.
 func (s *Scaling) Fits(shape []int) error {

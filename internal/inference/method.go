@@ -179,7 +179,7 @@ func (f *fit) auto(ctx context.Context) (*Posterior, error) {
 
 // took says which method was chosen and why, in the report, and at once with the time that it takes.
 func (f *fit) took(long string, w *linearize.Warning) {
-	f.con.Remark(w)
+	f.con.Warn(w)
 	f.con.Note("%s It takes %s from here", w.Error(), long)
 }
 

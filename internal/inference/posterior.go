@@ -245,7 +245,7 @@ func (f *fit) linearize(ctx context.Context, keep bool) error {
 		return job.Full(err)
 	}
 	if problem.HasLogVariances(f.problem.Task.Likelihood) {
-		f.con.Remark(errNotConcave)
+		f.con.Warn(errNotConcave)
 	}
 	return f.con.EndPart(ctx, "linearize")
 }
@@ -305,8 +305,9 @@ func (q *Posterior) Report(p *problem.Problem, warnings linearize.Warnings) resu
 	r := result.Fit{Examples: p.Examples.Train.Len(), Outputs: p.Model.Outputs, Parameters: p.Model.Parameters(), PriorPrecision: result.Float(q.precision), Refit: q.refitted && !q.network,
 		Method: q.How.Name, Inducing: inducing, TraceError: result.Float(q.traceError),
 		GradientNorm: result.Float(q.gradient), LogEvidence: result.Float(q.Evidence.Value), Bound: q.Evidence.Bound.String(), LogDet: result.Float(q.Evidence.LogDet),
-		LogLikelihood: result.Float(q.Evidence.LogLik), Scatter: result.Float(q.Evidence.Scatter), Calibration: calibration, Tuning: q.Tuning, Approximation: q.approximation, Certificate: q.certificate, Warnings: warnings,
+		LogLikelihood: result.Float(q.Evidence.LogLik), Scatter: result.Float(q.Evidence.Scatter), Calibration: calibration, Tuning: q.Tuning, Approximation: q.approximation, Certificate: q.certificate,
 		PriorPrecisionOrigin: string(p.Task.PrecisionFrom), Preflight: q.preflight, Preprocessing: p.Preprocessing(), Grouped: p.Task.Grouping.Report()}
+	r.Warnings, r.Remarks = result.Remarks(warnings)
 	if r.Predictive = q.predictive; q.weights != nil {
 		r.Structure = q.structure.String()
 		if q.bnn != nil {

@@ -139,7 +139,7 @@ func loadPosterior(ctx context.Context, c *job.Job, p *problem.Problem, calibrat
 		return nil, err
 	}
 	h := &p.Saved.Header
-	c.Warn(h.Fit.Warnings...)
+	c.Warn(slices.Concat(h.Fit.Warnings, h.Fit.Remarks)...)
 	if q.settled == nil {
 		if h.Fit.Refit {
 			c.Note("the file is of an older version: its mean is that of a refit, and not the network's output")

@@ -242,7 +242,10 @@ func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error)
 func (f *fit) found(ctx context.Context, m *gp.Match) error {
 	s := f.settled
 	s.match.Network = result.Float(m.Network)
-	if !(math.Abs(math.Log(m.Root)) < gp.MatchKeeps) {
+	said := slices.ContainsFunc(f.alarms, func(w error) bool { // that tell the cause already
+		return slices.Contains([]string{"bad-fit", "overconfident", "targets-scaled"}, linearize.WarningOf(w).Code)
+	})
+	if !said && !(math.Abs(math.Log(m.Root)) < gp.MatchKeeps) {
 		// Warn where the trained parameters are no optimum, and would be with inputs that are scaled otherwise.
 		cause, give := f.problem.OtherInputs(ctx, f.outputs)
 		if err := ctx.Err(); err != nil && (give == "" || f.options.NoReport) {
@@ -332,21 +335,18 @@ func (f *fit) remark(q *Posterior) {
 		return
 	}
 	if n, of := f.problem.Examples.Train.Len(), f.problem.TrainedOnMore(); of > 0 {
-		f.con.Remark(linearize.NewWarning("fewer-rows", float64(n), float64(of), "Leave out --train-count and --train-index.",
+		f.con.Warn(linearize.NewWarning("fewer-rows", float64(n), float64(of), "Leave out --train-count and --train-index.",
 			"The network was trained on %d rows, and these are %d of them. Answers are as sure as these rows alone can be, which is less than the network is.", of, n))
 	}
-	switch match := float64(s.match.Precision); {
-	case s.match.Used == AtMatch:
-		f.con.Remark(linearize.NewWarning("at-match", f.precision, s.stated, "Give --at stated for answers at the former.", "The trained parameters are no optimum at δ = %.4g. Answers are at δ = %.4g: %s.", s.stated, f.precision, s.match.Why))
-	case s.match.Used == "given" && math.Abs(math.Log(match/f.precision)) > gp.MatchKeeps:
+	if match := float64(s.match.Precision); s.match.Used == "given" && math.Abs(math.Log(match/f.precision)) > gp.MatchKeeps {
 		hint := "Give --at match for answers there."
 		if over := match / f.precision / float64(f.problem.Examples.Train.Len()); over > .5 && over < 2 && f.problem.Task.Prior == nil && !problem.HasNoise(f.problem.Task.Likelihood) {
 			hint = fmt.Sprintf("If %.4g is the weight decay of the training, give --weight-decay %.4g.", f.precision, f.precision)
 		}
-		f.con.Remark(linearize.NewWarning("given-precision", f.precision, match, hint, "Answers are at δ = %.4g as given. The linearized model fits the training rows as the network does at δ = %.4g.", f.precision, match))
+		f.con.Warn(linearize.NewWarning("given-precision", f.precision, match, hint, "Answers are at δ = %.4g as given. The linearized model fits the training rows as the network does at δ = %.4g.", f.precision, match))
 	}
 	if share := float64(s.match.Remainder); share > unexplained && q.network {
-		f.con.Remark(linearize.NewWarning("remainder", share, unexplained, "", "The remainder, what no training example explains of this network, is %.2g of its outputs (RMS over the training rows). The terms are those of the linearized model at δ = %.4g.", share, f.precision))
+		f.con.Warn(linearize.NewWarning("remainder", share, unexplained, "", "The remainder, what no training example explains of this network, is %.2g of its outputs (RMS over the training rows). The terms are those of the linearized model at δ = %.4g.", share, f.precision))
 	}
 }
 

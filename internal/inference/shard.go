@@ -103,7 +103,7 @@ func passOf(ctx context.Context, c *job.Job, p *problem.Problem) (*Pass, error) 
 	if v := h.Fit.StatedPrecision; v != nil {
 		f.settled.stated = float64(*v)
 	}
-	f.preflight, f.alarms = h.Fit.Preflight, h.Fit.Warnings
+	f.preflight, f.alarms = h.Fit.Preflight, slices.Concat(h.Fit.Warnings, h.Fit.Remarks)
 	f.gradientNorm = float64(h.Fit.GradientNorm)
 	s := &Pass{fit: f}
 	if !f.flags.takesRows() {
@@ -131,7 +131,8 @@ func (s *Pass) header(ctx context.Context, split *int) (problem.SavedHeader, fun
 	}
 	q := &Posterior{How: Method{Name: f.flags.Method, selection: f.flags.Selection, inducing: s.inducing.Rows, mean: f.mean()}, kernelPrecision: f.precision, factor: 1, network: !f.flags.Refit, preflight: f.preflight}
 	r := result.Fit{Method: f.flags.Method, Refit: f.flags.Refit, PriorPrecisionOrigin: string(t.PrecisionFrom), NoiseVarianceOrigin: string(t.NoiseFrom),
-		StatedPrecision: problem.Number(f.settled.stated), Match: &f.settled.match, Preflight: f.preflight, GradientNorm: result.Float(f.gradientNorm), Warnings: warnings}
+		StatedPrecision: problem.Number(f.settled.stated), Match: &f.settled.match, Preflight: f.preflight, GradientNorm: result.Float(f.gradientNorm)}
+	r.Warnings, r.Remarks = result.Remarks(warnings)
 	if t.Prior != nil {
 		r.PriorPrecisionOrigin = string(t.Prior.From)
 	}

@@ -67,7 +67,6 @@ type Job struct {
 	Listener Listener // nil hears nothing
 
 	Warnings linearize.Warnings
-	Remarks  []string // texts of those that are no fault
 
 	start, last time.Time                // the last is the end of the last part
 	parts       map[string]time.Duration // the time that each took
@@ -123,14 +122,6 @@ func (j *Job) Alarm(warnings ...error) error {
 		return &StrictError{warnings}
 	}
 	return nil
-}
-
-// Remark keeps what was understood of a model. It is no reason for a strict job to fail.
-func (j *Job) Remark(list ...error) {
-	for _, err := range list {
-		j.keep(err)
-		j.Remarks = append(j.Remarks, j.word(err).Error())
-	}
 }
 
 // Warn keeps warnings, each text once.

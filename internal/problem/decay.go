@@ -7,6 +7,8 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/par"
 )
 
 // setDecay sets the prior precision δ by the weight decay λ of the training, nil for
@@ -68,8 +70,7 @@ func (p *Problem) setDecay(ctx context.Context, decay *float64) error {
 	}
 	noise /= e.Scaling.scaleInside * e.Scaling.scaleInside
 	precision := float64(numbers) * lambda / (2 * noise)
-	way := way{inputs: e.Scaling.Inputs}
-	pull, err := way.pull(ctx, p.Model, t, e.Train, e.Y, func(int) {})
+	pull, err := p.pull(ctx)
 	if err != nil {
 		return err
 	}
@@ -82,6 +83,32 @@ func (p *Problem) setDecay(ctx context.Context, decay *float64) error {
 		t.PrecisionFrom = Origin(fmt.Sprintf("N·λ/(2σ²) = %d × %.4g / (2 × %.4g), from --weight-decay and a mean of squares before the network scales its outputs by %s", numbers, lambda, noise, strings.Join(e.Scaling.outputsInside, ", ")))
 	}
 	return nil
+}
+
+// pull is Jᵀr over all training rows.
+func (p *Problem) pull(ctx context.Context) ([]float64, error) {
+	e, m := p.Examples, p.Model
+	pull, part := make([]float64, m.Parameters()), make([]float64, m.Parameters())
+	for tile := range par.Tiles(e.Train.Len(), PredictRows) {
+		lo, hi := par.Bounds(tile, e.Train.Len(), PredictRows)
+		x, err := e.Inputs(ctx, e.Train, lo, hi)
+		if err != nil {
+			return nil, err
+		}
+		f, err := m.Net.Forward(ctx, x)
+		if err != nil {
+			return nil, NamesOf(e.Train, lo, hi).ExplainError(err)
+		}
+		r := mat.NewDense(hi-lo, m.Outputs, nil)
+		for i := range hi - lo {
+			p.Task.Likelihood.Expand(r.RawRowView(i), nil, nil, e.Y.RawRowView(lo+i), f.RawRowView(i))
+		}
+		if err := m.Net.VJP(ctx, part, x, r); err != nil {
+			return nil, NamesOf(e.Train, lo, hi).ExplainError(err)
+		}
+		floats.Add(pull, part)
+	}
+	return pull, nil
 }
 
 // meanSquare is the mean of the squared differences of two matrices.

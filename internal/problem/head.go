@@ -58,7 +58,7 @@ func (m *Model) withHead(c *job.Job, lik glm.Likelihood) (*Model, error) {
 	out := m.Trained(net)
 	switch {
 	case rule == head.Remove, HasNoise(lik):
-		c.Remark(net.Head().Warning())
+		c.Warn(net.Head().Warning())
 	default:
 		// Say that a likelihood takes for logits or log rates what a head made of them, and what to do about it.
 		takes, remedy := "", ""

@@ -276,7 +276,7 @@ func unscaled(s *dataset.Scaling, columns []int) *dataset.Scaling {
 			out.Mean[k], out.Scale[k] = 0, 1
 		}
 	}
-	if !slices.ContainsFunc(out.Mean, func(v float64) bool { return v != 0 }) && !slices.ContainsFunc(out.Scale, func(v float64) bool { return v != 1 }) {
+	if out.Identity() {
 		return nil
 	}
 	return out

@@ -76,7 +76,7 @@ func ReadModel(ctx context.Context, c *job.Job, f *ModelFlags) (*Model, error) {
 		case "head": // the likelihood decides: see withHead
 		case "inputs-scaled": // the rows are scaled: see scalingOf
 		default:
-			c.Remark(w)
+			c.Warn(w)
 		}
 	}
 	return m, nil

@@ -296,7 +296,7 @@ func (l *look) cause(ctx context.Context) (cause, remedy string) {
 	t := l.problem.Task
 	if HasNoise(t.Likelihood) {
 		if s := l.slope(); s.better > otherScale {
-			return "it was trained on scaled targets", fmt.Sprintf("Give --target-mean %.6g --target-sd %.6g.", s.mean, s.sd)
+			return "it was trained on scaled targets", fmt.Sprintf("Give %s.", s.flags(l.problem.Examples.Scaling))
 		}
 	}
 	if cause, give := l.otherInputs(ctx); give != "" {
@@ -382,8 +382,17 @@ func orderOf(confusion *mat.Dense, logp [][]float64, label, classes []int, const
 
 // An affine says how the targets follow the outputs.
 type affine struct {
+	own      bool    // mean and sd are those of the targets
 	better   float64 // share of the variance that mean + sd·f explains beyond that of f itself
 	mean, sd float64
+}
+
+// flags say how the targets were scaled, of outputs that are in the units of the targets by s.
+func (a affine) flags(s *Scaling) string {
+	if s != nil && s.Targets != nil {
+		a.mean, a.sd = a.mean+a.sd*s.Targets.Mean[0], a.sd*s.Targets.Scale[0]
+	}
+	return fmt.Sprintf("--target-mean %.6g --target-sd %.6g", a.mean, a.sd)
 }
 
 // slope fits the targets by an affine function of the output, for one output.
@@ -411,7 +420,7 @@ func slopeOf(f, y *mat.Dense) affine {
 	s.mean = mb - s.sd*ma
 	// Targets are standardized by their own mean and deviation.
 	if sd := math.Sqrt(bb / float64(n)); math.Abs(s.sd/sd-1) < .3 && math.Abs(s.mean-mb) < .3*sd {
-		s.mean, s.sd = mb, sd
+		s.mean, s.sd, s.own = mb, sd, true
 	}
 	return s
 }

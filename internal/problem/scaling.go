@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -16,7 +17,6 @@ import (
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
-	"github.com/funcgp/funcgp/linearize/network/head"
 )
 
 // A Scaling is what is done to inputs and targets outside the network. The network of a Model has its outputs already
@@ -53,6 +53,11 @@ func scalingOf(ctx context.Context, c *job.Job, f *ScalingFlags, m *Model, t *Ta
 	if s.Targets != nil && !hasRealTargets(t.Likelihood) {
 		return nil, fmt.Errorf("%s: standardized targets are for the gaussian likelihood and the heteroscedastic one, but %s has the %s likelihood; leave it out or give --likelihood gaussian", strings.TrimPrefix(string(s.TargetsFrom), "from "), m.Name, t.Likelihood.Name())
 	}
+	for _, by := range []**dataset.Scaling{&s.Inputs, &s.Targets} {
+		if *by != nil && (*by).Identity() {
+			*by = nil
+		}
+	}
 	// Then --standardize and the metadata say it, and what a network that is still to be trained gets.
 	meta, untrained := m.Meta, m.Net == nil
 	if s.TargetsFrom == "" {
@@ -70,83 +75,98 @@ func scalingOf(ctx context.Context, c *job.Job, f *ScalingFlags, m *Model, t *Ta
 		}
 	}
 	s.Inputs = train.Set.PerChannel(s.Inputs)
-	byRows := false
 	switch {
 	case s.InputsFrom != "":
 	case f.Standardize == "no":
 		s.InputsFrom = "from --standardize no"
-	case f.Standardize == "yes":
-		byRows, s.InputsFrom = true, "from --standardize yes"
+	case f.Standardize != "auto":
+		s.InputsFrom = Origin("from --standardize " + f.Standardize)
+		if s.Inputs, err = ordered(ctx, f.Standardize, train, m.wholeColumns()); err != nil {
+			return nil, err
+		}
 	case meta.Scaling != nil:
 		s.Inputs, s.InputsFrom = meta.Scaling, fromMetadata
 	case meta.Data != "" && d.Images():
 		s.InputsFrom = fromMetadata
 	case untrained:
-		byRows, s.InputsFrom = !d.Images(), "the default of train"
-	}
-	if byRows {
-		if s.Inputs, err = train.Scaling(ctx); err != nil {
-			return nil, fmt.Errorf("%s: %w", d.Source, err)
-		}
-		s.Inputs = unscaled(train.Set.PerChannel(s.Inputs), m.wholeColumns())
-	}
-	if s.InputsFrom == "" || s.TargetsFrom == "" {
-		// Decide what is still open by how well the network fits its training rows: the smallest loss, and among ways
-		// that fit alike the one with which the parameters are an optimum of some weight decay, or else with which the
-		// outputs of a regression have the mean and the deviation of its targets. A message says what was chosen, and
-		// a warning where another way to scale the targets is not ruled out.
-		inputs, targets := []way{{inputs: s.Inputs}}, []way{{targets: s.Targets}}
-		if s.InputsFrom == "" {
-			var err error
-			if inputs, err = inputWays(ctx, train, m.wholeColumns()); err != nil {
+		s.InputsFrom = "the default of train"
+		if !d.Images() {
+			if s.Inputs, err = ordered(ctx, "yes", train, m.wholeColumns()); err != nil {
 				return nil, err
 			}
 		}
-		if s.TargetsFrom == "" {
-			scaled, err := dataset.NewScaling(y)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", train.Set.File, err)
-			}
-			targets[0].words = "targets as they are"
-			// Tell whether a head that is part of the outputs makes all of them positive.
-			h := m.Net.Head()
-			if !(h.Function != head.None && h.Function != head.LogSoftmax && !h.Removed) { // of standardized targets about half are negative
-				targets = append(targets, way{targets: scaled, words: "standardized targets"})
-			}
-		}
-		var ways []way
-		for _, reordered := range []bool{false, true} {
-			if reordered && (t.Classes == nil || slices.ContainsFunc(ways, func(w way) bool { return w.loss < 1 })) {
-				break // some way fits, so that the classes are in their order
-			}
-			ways = nil
-			for _, in := range inputs {
-				list, err := s.losses(ctx, m, t, train, y, in, targets, reordered)
-				if err != nil {
-					return nil, err
-				}
-				ways = append(ways, list...)
-			}
-		}
-		best, rival, why, err := decide(ctx, c, m, t, train, y, ways, s.pictures)
-		if err != nil {
+	}
+	t.open = t.open && t.NoiseFrom == fromDefault // a noise variance is of real numbers
+	if m.Net != nil && (s.InputsFrom == "" || s.TargetsFrom == "" || t.open) {
+		if err := s.guess(ctx, c, m, t, train, y); err != nil {
 			return nil, err
 		}
-		if rival != nil {
-			if err := c.Alarm(best.doubt(rival)); err != nil {
-				return nil, err
-			}
-		}
-		from := Origin("chosen by --standardize auto: " + why)
-		if s.InputsFrom == "" {
-			s.Inputs, s.InputsFrom = best.inputs, from
-		}
-		if s.TargetsFrom == "" {
-			s.Targets, s.TargetsFrom = best.targets, from
-		}
-		c.Note("--standardize auto chose %s: %s", best.words, why)
 	}
 	return s, s.check(c, m, d, y)
+}
+
+// guess decides what is still open by what the network does on its training rows: see candidate. A message says what was
+// chosen, and a warning where another is not ruled out.
+func (s *Scaling) guess(ctx context.Context, c *job.Job, m *Model, t *Task, train *dataset.Subset, y *mat.Dense) error {
+	inputs, err := []*candidate{{inputs: s.Inputs}}, error(nil)
+	if s.InputsFrom == "" {
+		if inputs, err = inputWays(ctx, train, m.wholeColumns()); err != nil {
+			return err
+		}
+	}
+	targets, err := targetWays(m, t, y)
+	if err != nil {
+		return fmt.Errorf("%s: %w", train.Set.File, err)
+	}
+	if s.TargetsFrom != "" { // known, and perhaps not whether they are counts
+		targets = slices.DeleteFunc(targets, func(a *candidate) bool { return a.targets != nil })
+		targets[0].targets = s.Targets
+		if !t.open {
+			targets[0].words, targets[0].flags = "", nil
+		}
+	}
+	all := both(inputs, targets)
+	if len(all) == 1 {
+		const only = "no other way is usual"
+		s.InputsFrom, s.TargetsFrom = cmp.Or(s.InputsFrom, only), cmp.Or(s.TargetsFrom, only)
+		return nil
+	}
+	rows, err := compareOn(ctx, m, t, train, y)
+	if err != nil {
+		return err
+	}
+	g, err := rows.choose(ctx, all)
+	if err != nil {
+		return err
+	}
+	if t.Classes != nil && !(g.best.loss < 1) { // no way fits: the classes may be in another order
+		rows.order = true
+		if g, err = rows.choose(ctx, both(inputs, targets)); err != nil {
+			return err
+		}
+	}
+	if !g.sure() {
+		if err := c.Alarm(g.doubt()); err != nil {
+			return err
+		}
+	}
+	from := Origin(guessedFrom + g.why())
+	counts := t.open && !hasRealTargets(g.best.likelihood)
+	if counts {
+		from = Origin(guessedFrom + "outputs are logarithms of rates of counts; " + g.why())
+	}
+	if s.InputsFrom == "" {
+		s.Inputs, s.InputsFrom = g.best.inputs, from
+	}
+	if s.TargetsFrom == "" {
+		s.Targets, s.TargetsFrom = g.best.targets, from
+	}
+	if counts {
+		t.Likelihood, t.Noise, t.NoiseFrom = g.best.likelihood, 0, ""
+		s.TargetsFrom = from
+	}
+	c.Note("guessed %s: %s", g.best.words, g.why())
+	return nil
 }
 
 // check refuses numbers that do not go with the data, and warns of numbers that look wrong.
@@ -292,7 +312,7 @@ func (s *Scaling) Report() *result.Preprocessing {
 	if s.TargetsFrom != s.InputsFrom && (s.Targets != nil || !strings.HasPrefix(string(s.TargetsFrom), "they")) {
 		from = fmt.Sprintf("inputs: %s; targets: %s", s.InputsFrom, s.TargetsFrom)
 	}
-	return &result.Preprocessing{Inputs: in, Targets: out, Origin: from}
+	return &result.Preprocessing{Inputs: in, Targets: out, Origin: from, Guessed: s.InputsFrom.guessed() || s.TargetsFrom.guessed()}
 }
 
 // inWords is a scaling as people read it. many names what the numbers belong to.

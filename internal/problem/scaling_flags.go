@@ -34,9 +34,6 @@ func (f *numbersFlag) file() string {
 // isJSON tells whether a text names a file and is no list of numbers.
 func isJSON(text string) bool { return strings.HasSuffix(strings.ToLower(text), ".json") }
 
-// Standardizations are the values of --standardize.
-var Standardizations = []string{"auto", "yes", "no"}
-
 // scalingNames are the flags of what was done outside the network.
 var scalingNames = []string{"standardize", "input-mean", "input-sd", "target-mean", "target-sd"}
 

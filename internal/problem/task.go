@@ -100,11 +100,20 @@ type Task struct {
 
 	PrecisionFrom, NoiseFrom Origin
 
+	// open tells that nothing says whether targets are real numbers or counts.
+	open bool
+
 	Grouping *Grouping // nil where all classes are told apart
 }
 
 // An Origin says in a short phrase where a value came from, for people, such as "from --prior-precision".
 type Origin string
+
+// guessedFrom begins the origin of what is guessed.
+const guessedFrom = "guessed: "
+
+// guessed tells whether a value is one of several that were compared.
+func (o Origin) guessed() bool { return strings.HasPrefix(string(o), guessedFrom) }
 
 // The origins of values that are not computed.
 const (
@@ -189,19 +198,20 @@ func chooseTask(c *job.Job, f *TaskFlags, data *DataFlags, m *Model, d *dataset.
 		}
 		return nil, fmt.Errorf("%s: %s; %s", d.Source, what, remedy)
 	}
+	t := &Task{}
 	if name == "" {
 		// Labels are bernoulli or categorical, other targets gaussian. More than two whole numbers in a table are no
 		// labels for one output, unless classes are named.
 		switch {
 		case !d.IntegerLabels || m.Outputs == 1 && w.classes == nil && d.Names == nil && !d.Images() && len(d.Classes()) > 2:
-			name = "gaussian"
+			name, t.open = "gaussian", true
 		case m.Outputs == 1:
 			name = "bernoulli"
 		default:
 			name = "categorical"
 		}
 	}
-	t := &Task{Likelihood: LikelihoodNamed(name)}
+	t.Likelihood = LikelihoodNamed(name)
 	t.Precision, t.PrecisionFrom = firstPositive(f.Precision, "--prior-precision", m.Meta.Precision, m.Meta.precisionFrom)
 	if HasNoise(t.Likelihood) {
 		t.Noise, t.NoiseFrom = firstPositive(f.Noise, "--noise-variance", m.Meta.Noise, m.Meta.noiseFrom)

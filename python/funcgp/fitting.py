@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any, List, Mapping, Optional, Sequence, Union
+from typing import Any, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -138,6 +138,13 @@ def fit(
     if standardize is None and input_mean is None and input_sd is None and target_sd is None:
         # An estimator takes rows as they are, and so are pictures: the scalings of well-known data are not tried.
         given["standardize"] = "no" if data.as_pictures(X) or onnx.is_sklearn(model) else None
+        if export.is_module(model) and given["standardize"] is None:
+            # The module's own outputs on the rows say whether it takes them as they are.
+            inputs, targets = _as_taken(model, X, numbers, likelihood)
+            if inputs and targets:
+                given["standardize"] = "no"
+            elif inputs:
+                given["input_mean"], given["input_sd"] = 0.0, 1.0
 
     home = folder()
     network, file, out = path or home.new(".onnx"), home.new(".npz"), home.new(".gp")
@@ -185,6 +192,26 @@ def _rows(model: Any, X: Any, columns: Optional[List[str]]) -> data.Rows:
     if twice:
         raise Error("bad_columns", f"X has {twice[0]!r} twice among its columns", "rename one", "X")
     return rows
+
+
+def _as_taken(module: Any, X: np.ndarray, y: np.ndarray, likelihood: Optional[str]) -> Tuple[bool, bool]:
+    """Whether a module, with the rows and the targets as they are, predicts better than a constant: inputs, targets."""
+    f = export.outputs(module, X)
+    y = y.reshape(len(X), -1)
+    with np.errstate(all="ignore"):
+        if y.shape[1] == 1 and (y == np.round(y)).all() and likelihood in (None, "bernoulli", "categorical"):
+            index = np.unique(y, return_inverse=True)[1].ravel()
+            if index.max() < max(2, f.shape[1]):
+                share = np.bincount(index) / len(X)
+                constant = -(share[share > 0] * np.log(share[share > 0])).sum()
+                own = _probabilities(f)[np.arange(len(X)), index]
+                return bool(-np.log(own).mean() < constant), True
+        f, t = f[:, : y.shape[1]], y.astype(np.float64)
+        scale = t.std(0)
+        if f.shape != t.shape or not (scale > 0).all():
+            return False, False
+        better = [bool((((made - t) / scale) ** 2).mean() < 1) for made in (f, np.exp(f), scale * f + t.mean(0))]
+        return any(better), better[0] or better[1]
 
 
 def _compare(posterior: Posterior, module: Any, X: np.ndarray) -> None:

@@ -1,0 +1,49 @@
+package dataset
+
+import (
+	"context"
+	"slices"
+)
+
+// quartileNumbers bounds the numbers that Quartiles holds at a time.
+const quartileNumbers = 1 << 25
+
+// Quartiles returns of each feature of these rows the least number, the lower quartile, the median, the upper quartile and the
+// largest, with linear interpolation between ranks as NumPy's percentile. The error is one of Set.Read.
+func (s *Subset) Quartiles(ctx context.Context) (q [5][]float64, err error) {
+	d, n := s.Set.Dim(), s.Len()
+	for k := range q {
+		q[k] = make([]float64, d)
+	}
+	block := max(1, quartileNumbers/max(1, n))
+	for first := 0; first < d; first += block {
+		columns := make([][]float64, min(block, d-first))
+		for j := range columns {
+			columns[j] = make([]float64, 0, n)
+		}
+		const tile = 256
+		for lo := 0; lo < n; lo += tile {
+			x, err := s.Set.Read(ctx, s.Pos[lo:min(lo+tile, n)])
+			if err != nil {
+				return q, err
+			}
+			for i := range x.RawMatrix().Rows {
+				for j := range columns {
+					columns[j] = append(columns[j], x.At(i, first+j))
+				}
+			}
+		}
+		for j, v := range columns {
+			slices.Sort(v)
+			for k := range q {
+				at := float64(k) / 4 * float64(n-1)
+				i := int(at)
+				q[k][first+j] = v[i]
+				if i+1 < n {
+					q[k][first+j] += (at - float64(i)) * (v[i+1] - v[i])
+				}
+			}
+		}
+	}
+	return q, nil
+}
