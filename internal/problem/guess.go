@@ -22,9 +22,9 @@ import (
 // How inputs and targets were scaled outside of a network, and whether its outputs are logarithms of rates, no file says.
 // It is guessed: among candidates the one with the least
 //
-//	score = 5 log(loss + .003) + log(strain + .001) + 3 log(record + .02)
+//	score = 5 log(loss + ε) + log(strain + .001) + 3 log(record + .02)
 //
-// is taken. The loss is that of the training rows, as a share of what the best constant loses. The strain says how far θ* is
+// is taken. The loss is that of the training rows, as a share of what the best constant loses, with ε = .01 for labels and .001 for numbers. The strain says how far θ* is
 // from an optimum of some weight decay: for each tensor ‖Σ gᵢ − Nλθ‖²/Σ‖gᵢ‖² with the gradients gᵢ of the rows and one λ ≥ 0, which is
 // 0 at the optimum, 1 for gradients with independent signs and up to N for equal ones; of all tensors the mean. The record is how far the
 // input of the first BatchNormalization is from the moments that it recorded in training; without one the term is left out.
@@ -33,7 +33,11 @@ import (
 //
 // The weights and the limits below were chosen on one half of the trainings of studies/scaling, and its tables are of the other half.
 const (
-	lossWeight, lossFloor, strainFloor, recordWeight, recordFloor = 5, .003, .001, 3, .02
+	lossWeight, strainFloor, recordWeight, recordFloor = 5, .001, 3, .02
+	labelLoss, numberLoss                              = .01, .001
+
+	// looseRecord is from which distance on a BatchNormalization recorded moments of other inputs than any candidate's.
+	looseRecord = .08
 
 	// unsure is the difference of scores up to which another candidate is not ruled out.
 	unsure = .3
@@ -70,8 +74,8 @@ type guess struct {
 	margin float64    // between their scores, of which unsure decides
 }
 
-// sure tells whether no candidate with other answers is near.
-func (g *guess) sure() bool { return g.next == nil || g.margin > unsure }
+// sure tells whether no candidate with other answers is near, and the best is one with which the network could have been trained.
+func (g *guess) sure() bool { return g.next == nil || g.margin > unsure && g.best.record < looseRecord }
 
 // why says what was compared.
 func (g *guess) why() string {
@@ -265,9 +269,9 @@ func (c *comparison) fit(ctx context.Context, same []*candidate) error {
 			a.loss = l
 		}
 		a.answers = c.answer(a, f)
-		a.score, a.record = lossWeight*math.Log(a.loss+lossFloor), record
+		a.record, a.score = record, lossWeight*math.Log(a.loss+numberLoss)
 		if HasClasses(a.likelihood) {
-			a.score += math.Log1p(reachable / max(a.loss, math.SmallestNonzeroFloat64))
+			a.score = lossWeight*math.Log(a.loss+labelLoss) + math.Log1p(reachable/max(a.loss, math.SmallestNonzeroFloat64))
 		}
 		if record >= 0 {
 			a.score += recordWeight * math.Log(record+recordFloor)
