@@ -502,6 +502,17 @@ func ExamplePosterior_Warnings() {
 	}
 	// Output:
 	// fewer-rows: value 60.00, limit 1500.00
+}
+
+func ExamplePosterior_Remarks() {
+	p := digits(context.Background())
+	defer p.Close()
+	for _, err := range p.Remarks() {
+		if w := (*linearize.Warning)(nil); errors.As(err, &w) {
+			fmt.Printf("%s: value %.2f, limit %.2f\n", w.Code, w.Value, w.Limit)
+		}
+	}
+	// Output:
 	// remainder: value 0.52, limit 0.20
 }
 

@@ -173,11 +173,18 @@ func (p *Posterior) Close() error {
 
 // Warnings say what users of the answers should know: a jitter, a network that is no optimum, rows left out.
 // They are *linearize.Warning, which writes itself as JSON, and whose codes doc/warnings.md explains.
-func (p *Posterior) Warnings() []error {
-	if p.job.Word != nil { // the command's, in its words
-		return slices.Clone(p.fit.Warnings)
+func (p *Posterior) Warnings() []error { return p.worded(p.fit.Warnings) }
+
+// Remarks say how the network was read and the fit chosen, where nothing is wrong: a head that was removed, what no
+// training example explains. They are *linearize.Warning too.
+func (p *Posterior) Remarks() []error { return p.worded(p.fit.Remarks) }
+
+// worded is a list of warnings in the words of Go, or those of the command.
+func (p *Posterior) worded(list []error) []error {
+	if p.job.Word != nil {
+		return slices.Clone(list)
 	}
-	return warningsInGo(p.fit.Warnings)
+	return warningsInGo(list)
 }
 
 // Classes are the names of the classes in the order of probabilities, nil for a regression.

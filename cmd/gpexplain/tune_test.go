@@ -108,7 +108,7 @@ func TestAnswersAtAnOrder(t *testing.T) {
 	ref := openReference(t, "two-moons")
 	fit := func(args ...string) (result.Fit, string) {
 		_, sum := predicted(t, ref.run(t, "predict", append([]string{"--json"}, args...)...))
-		return sum.Fit, fmt.Sprint(sum.Fit.Warnings)
+		return sum.Fit, fmt.Sprint(sum.Fit.Warnings, sum.Fit.Remarks)
 	}
 	f, says := fit()
 	require.EqualValues(t, .13, f.PriorPrecision)
