@@ -46,6 +46,7 @@ const (
 	// Answers differ from which difference of a probability on, or of a mean in deviations of the targets.
 	otherProbability, otherMean = .005, .02
 
+	nearOptimum = .3   // strain
 	guessRows   = 1000 // training rows that candidates are compared on
 	strainWork  = 1e4  // gradients of single outputs
 	recordWork  = 8e6  // numbers before a BatchNormalization
@@ -508,8 +509,8 @@ func both(inputs, targets []*candidate) []*candidate {
 
 // otherInputs looks for another way to scale the inputs under which the network was trained on its rows, rather than as it gets them now,
 // or for one with the classes in another order. It returns what it found and what to give for it, "" where there is none: each has been
-// carried out, and what is returned has a score that is surely better.
-func (l *look) otherInputs(ctx context.Context) (cause, give string) {
+// carried out, and what is returned has a score that is surely better, and with optimum is one with which θ* is near an optimum.
+func (l *look) otherInputs(ctx context.Context, optimum bool) (cause, give string) {
 	p := l.problem
 	if p.Model.Net == nil {
 		return "", ""
@@ -551,7 +552,7 @@ func (l *look) otherInputs(ctx context.Context) (cause, give string) {
 		}
 	}
 	g, err := c.choose(ctx, all)
-	if err != nil || g.best == now || !differ(g.best, now) || now.score-g.best.score <= unsure || !(g.best.loss < 1) {
+	if err != nil || g.best == now || !differ(g.best, now) || now.score-g.best.score <= unsure || !(g.best.loss < 1) || optimum && !(g.best.strain < nearOptimum) {
 		return "", ""
 	}
 	cause = "it fits them with " + g.best.words
@@ -570,5 +571,5 @@ func (p *Problem) OtherInputs(ctx context.Context, f *mat.Dense) (cause, give st
 	}
 	l := &look{problem: p, at: &AtTheta{F: f}}
 	l.score()
-	return l.otherInputs(ctx)
+	return l.otherInputs(ctx, true)
 }

@@ -299,7 +299,7 @@ func (l *look) cause(ctx context.Context) (cause, remedy string) {
 			return "it was trained on scaled targets", fmt.Sprintf("Give %s.", s.flags(l.problem.Examples.Scaling))
 		}
 	}
-	if cause, give := l.otherInputs(ctx); give != "" {
+	if cause, give := l.otherInputs(ctx, false); give != "" {
 		return cause, give
 	}
 	if l.problem.Model.takesWholeAlone() {
@@ -318,7 +318,7 @@ func (l *look) order(ctx context.Context) error {
 	if order == nil {
 		return nil
 	}
-	if _, give := l.otherInputs(ctx); give != "" && !strings.Contains(give, "--classes") {
+	if _, give := l.otherInputs(ctx, false); give != "" && !strings.Contains(give, "--classes") {
 		return nil
 	}
 	text, remedy := classText(order, l.problem.Examples.Data), ""

@@ -77,6 +77,22 @@ class TestModules(unittest.TestCase):
         for line in table:
             print("%-24s torch %.1e  command %.1e  warnings %s" % line, file=sys.stderr)
 
+    def test_nothing_is_guessed(self):
+        """Rows that the module takes as they are stay so: standardized by deviations over N − 1, of which no ONNX file tells."""
+        rng = np.random.default_rng(3)
+        X = rng.normal(size=(40, 3))
+        X = (X - X.mean(0)) / X.std(0, ddof=1)
+        torch.manual_seed(0)
+        module = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+        with torch.no_grad():
+            module[2].weight.mul_(10)  # as sure as a trained one
+        y = module(torch.tensor(X, dtype=torch.float32)).argmax(1).numpy()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with funcgp.fit(module, X, y, progress=False) as a:
+                p = a.predict(X).map_probability
+        self.assertLess(np.abs(p - network_of(a, module, X.astype(np.float32))).max(), 1e-6)
+
     def command(self, a, X, p):
         """The largest difference from gpexplain predict, by the file that save writes."""
         with tempfile.TemporaryDirectory() as folder:
