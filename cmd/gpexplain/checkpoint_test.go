@@ -116,7 +116,7 @@ func TestMethodAuto(t *testing.T) {
 		require.Zero(t, r.code, r.stderr)
 		fit := decode[fitReport](t, r.stdout).Fit
 		require.Equal(t, c.method, fit.Method)
-		require.Contains(t, fmt.Sprint(fit.Warnings), c.why)
+		require.Contains(t, fmt.Sprint(fit.Warnings, fit.Remarks), c.why)
 		if fit.Certificate == nil || !strings.Contains(r.stderr, "of which 1.5 MB may be used") {
 			require.Regexp(t, `(?m)^--method auto takes `+c.method+`: .*\. It takes (under a second|about [1-9]0* (s|min|h)) from here$`, r.stderr)
 		}

@@ -142,7 +142,8 @@ func TestHeads(t *testing.T) {
 				}
 				require.Equal(t, 0, r.code, r.stderr)
 				lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
-				said := fmt.Sprint(decode[predictSummary](t, lines[len(lines)-1]).Fit.Warnings)
+				fit := decode[predictSummary](t, lines[len(lines)-1]).Fit
+				said := fmt.Sprint(fit.Warnings, fit.Remarks)
 				require.Equal(t, cells[1+k], outcome(said), said)
 				if cells[1+k] == "W" {
 					require.Contains(t, r.stderr, "gpexplain: warning: The ")

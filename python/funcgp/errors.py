@@ -55,7 +55,7 @@ def argument(flag: str) -> str:
 
 
 # A flag, and a value of it that is written as it is given.
-_VALUES = "auto|exact|gaussian|heldout|kept|loo|match|nystrom|no|none|stated|stratified|yes"
+_VALUES = "auto|exact|gaussian|heldout|kept|loo|match|minmax|nystrom|no|none|poisson|robust|sample|signed|stated|stratified|yes"
 _FLAG = re.compile(rf"--([a-z][a-z-]*[a-z])(?: (?:({_VALUES})|(\d[\d.e+-]*\d|\d))(?![\w-]))?")
 
 
