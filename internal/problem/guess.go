@@ -24,7 +24,7 @@ import (
 //
 //	score = 5 log(loss + ε) + log(strain + .001) + 3 log(record + .02)
 //
-// is taken. The loss is that of the training rows, as a share of what the best constant loses, with ε = .01 for labels and .001 for numbers. The strain says how far θ* is
+// is taken. The loss is that of the training rows, as a share of what the best constant loses, with ε = .03 for labels and .001 for numbers. The strain says how far θ* is
 // from an optimum of some weight decay: for each tensor ‖Σ gᵢ − Nλθ‖²/Σ‖gᵢ‖² with the gradients gᵢ of the rows and one λ ≥ 0, which is
 // 0 at the optimum, 1 for gradients with independent signs and up to N for equal ones; of all tensors the mean. The record is how far the
 // input of the first BatchNormalization is from the moments that it recorded in training; without one the term is left out.
@@ -34,7 +34,7 @@ import (
 // The weights and the limits below were chosen on one half of the trainings of studies/scaling, and its tables are of the other half.
 const (
 	lossWeight, strainFloor, recordWeight, recordFloor = 5, .001, 3, .02
-	labelLoss, numberLoss                              = .01, .001
+	labelLoss, numberLoss                              = .03, .001
 
 	// looseRecord is from which distance on a BatchNormalization recorded moments of other inputs than any candidate's.
 	looseRecord = .08
