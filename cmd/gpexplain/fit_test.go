@@ -115,7 +115,7 @@ func TestSavedPosteriorOfOthers(t *testing.T) {
 	}
 	succeed(t, "predict", "--quiet", "--data", "digits:400,100", "--posterior", file)
 	require.Contains(t, refuse(t, 1, ask("--model", net)...), "the graph of the network is another")
-	require.Contains(t, refuse(t, 1, ask("--freeze", "Dense1.bias")...), "the graph of the network is another")
+	require.Contains(t, refuse(t, 1, ask("--freeze", "Dense1.bias")...), "makes another network")
 	// The synthetic digits are the same whatever their number: among 300 and 401
 	// are those fitted on, among 50 not.
 	for _, data := range []string{"digits:300,100", "digits:401,100"} {

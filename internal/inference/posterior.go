@@ -126,10 +126,10 @@ func (f *fit) finish(ctx context.Context, q *Posterior, err error) (*Posterior, 
 	if err != nil {
 		return nil, f.problem.TrainNames().ExplainError(err)
 	}
+	f.con.Warn(f.alarms...) // of a part are those of its file
 	f.con.Warn(slices.DeleteFunc(slices.Clone(q.Dual.Warnings()), func(err error) bool {
 		return linearize.WarningOf(err).Code == "kept-short" // which warnShort has said in the words of flags
 	})...)
-	f.con.Warn(f.alarms...) // of a part are those of its file
 	f.remark(q)
 	return q, f.con.EndPart(ctx, "factorize")
 }
