@@ -169,17 +169,26 @@ func evaluate(m *onnx.Model, x *tensor, theta map[string][]float64) (*tensor, er
 }
 
 // examplesFirst moves the axis of the examples of out, the output for the inputs x, to the front, where a Network has
-// it. The axis is the one that is longer for one example more; merged says that it may hold other axes too.
+// it. The axis is the one that is longer for one example more, or of a model of a fixed number of examples the one along which
+// an example changes its own place alone; merged says that it may hold other axes too.
 func examplesFirst(m *onnx.Model, x, out *tensor, merged bool) *tensor {
 	more := &tensor{shape: slices.Clone(x.shape), isInt: x.isInt, data: slices.Concat(x.data, x.data[:len(x.data)/x.shape[0]])}
 	more.shape[0]++
-	_, longer, err := tryRun(m, more)
-	if err != nil || longer.rank() != out.rank() {
-		return out
-	}
 	perm := make([]int, out.rank())
 	for i := range perm {
 		perm[i] = i
+	}
+	_, longer, err := tryRun(m, more)
+	if err != nil {
+		for i, d := range out.shape {
+			if d == x.shape[0] && changesOwn(m, x, out, i) {
+				return transposed(out, slices.Insert(slices.Delete(perm, i, i+1), 0, i))
+			}
+		}
+		return out
+	}
+	if longer.rank() != out.rank() {
+		return out
 	}
 	for i, d := range out.shape {
 		if longer.shape[i] != d {
@@ -190,6 +199,30 @@ func examplesFirst(m *onnx.Model, x, out *tensor, merged bool) *tensor {
 		}
 	}
 	return out
+}
+
+// changesOwn tells whether other inputs of an example change out at the example's index of an axis alone.
+func changesOwn(m *onnx.Model, x, out *tensor, axis int) bool {
+	size, inner := len(x.data)/x.shape[0], 1
+	for _, d := range out.shape[axis+1:] {
+		inner *= d
+	}
+	for example := range x.shape[0] {
+		other := &tensor{shape: x.shape, isInt: x.isInt, data: slices.Clone(x.data)}
+		for j := range size {
+			other.data[example*size+j] += 1 + float64(j)/8
+		}
+		_, changed, err := tryRun(m, other)
+		if err != nil || !slices.Equal(changed.shape, out.shape) {
+			return false
+		}
+		for k, v := range changed.data {
+			if v != out.data[k] && k/inner%out.shape[axis] != example {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // run is evaluate that also returns what was computed on the way.
