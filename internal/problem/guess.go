@@ -322,17 +322,17 @@ func (c *comparison) strain(ctx context.Context, a *candidate) error {
 		return ctx.Err()
 	}
 	y := part.targets(a, f)
-	r, roots := mat.NewDense(take, k, nil), mat.NewDense(take*k, k, nil)
+	theta, r, d := c.model.Net.Theta(), mat.NewDense(1, k, nil), x.RawMatrix().Cols
+	one, pull, square := make([]float64, len(theta)), make([]float64, len(theta)), make([]float64, len(theta))
 	for i := range take {
-		a.likelihood.Expand(r.RawRowView(i), nil, nil, y.RawRowView(i), f.RawRowView(i))
-		for j, v := range r.RawRowView(i) {
-			roots.Set(i*k+j, 0, v)
+		a.likelihood.Expand(r.RawRowView(0), nil, nil, y.RawRowView(i), f.RawRowView(i))
+		if c.model.Net.VJP(ctx, one, x.Slice(i, i+1, 0, d).(*mat.Dense), r) != nil {
+			return ctx.Err() // derivatives that are not finite are of no optimum
 		}
-	}
-	theta := c.model.Net.Theta()
-	pull, square := make([]float64, len(theta)), make([]float64, len(theta))
-	if c.model.Net.VJP(ctx, pull, x, r) != nil || c.model.Net.AddSquares(ctx, square, x, roots) != nil {
-		return ctx.Err() // derivatives that are not finite are of no optimum
+		for j, g := range one {
+			pull[j] += g
+			square[j] += g * g
+		}
 	}
 	if size := floats.Dot(theta, theta); size > 0 {
 		floats.AddScaled(pull, -max(0, floats.Dot(pull, theta)/size), theta)
