@@ -101,7 +101,7 @@ class TestExport(unittest.TestCase):
     def test_modes_and_types(self):
         net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(), nn.Linear(4, 2)).double()
         net[1].eval()
-        a, codes = fit(net, torch.as_tensor(self.X), torch.as_tensor(self.y))
+        a, codes = fit(net, torch.as_tensor(self.X), torch.as_tensor(self.y), standardize="no")
         self.assertEqual([m.training for m in net], [True, False, True, True])
         self.assertNotIn("not_as_module", codes)
         self.assertTrue(all(p.grad is None for p in net.parameters()))
@@ -115,8 +115,8 @@ class TestExport(unittest.TestCase):
             path = os.path.join(folder, "net.onnx")
             with open(path, "wb") as file:
                 file.write(export.to_onnx(self.net, self.X))
-            by_path, _ = fit(path, self.X, self.y)
-            by_module, _ = fit(self.net, self.X, self.y)
+            by_path, _ = fit(path, self.X, self.y, standardize="no")
+            by_module, _ = fit(self.net, self.X, self.y, standardize="no")
             np.testing.assert_array_equal(by_path.predict(self.X).probability, by_module.predict(self.X).probability)
             self.assertEqual(os.listdir(folder), ["net.onnx"])
 
