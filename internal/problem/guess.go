@@ -141,7 +141,6 @@ func percent(share float64) string {
 type comparison struct {
 	model   *Model
 	classes int
-	noise   bool // the outputs may be means of real numbers
 	x       *mat.Dense
 	y       *mat.Dense
 	rows    []int // the positions of these rows among the training rows
