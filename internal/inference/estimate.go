@@ -13,7 +13,8 @@ import (
 )
 
 // The parts of an estimate of time that depend on the data and not on its size, as they usually are: factors of the
-// kernel in exact refits, the match and leave-one-out, by Newton's steps, and passes over all examples.
+// kernel in exact refits, the match and leave-one-out, by Newton's steps, and passes over all examples. They were chosen
+// on five jobs of 10 to 80 s, which they reckon to a factor of 1.5.
 const (
 	exactFactors = 12.
 	keptPasses   = 6.

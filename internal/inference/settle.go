@@ -69,12 +69,13 @@ func (f *fit) begin() error {
 	return nil
 }
 
-// obey goes to a precision that was given: at once, or where leave-one-out is to choose the noise variance after it has done so
-// as without the order. σ² is then the network's, whatever the δ that answers are asked at.
+// obey goes to a precision that was given: at once, or where leave-one-out chooses the noise variance, after it has
+// done so as without the order. σ² is then the network's, whatever the δ that answers are asked at.
 func (f *fit) obey(o *order) error {
 	s, task := f.settled, f.problem.Task
 	s.match.Used, s.match.Why = "given", o.from
-	if o.precision == 0 || !problem.HasNoise(task.Likelihood) || task.NoiseGiven() || task.FoundPrior || f.problem.TrainedOnOthers() || f.flags.Method == weights || f.options.shards {
+	if !problem.HasNoise(task.Likelihood) || task.NoiseGiven() || task.FoundPrior || f.problem.TrainedOnOthers() ||
+		f.flags.Method == weights || f.options.shards {
 		return f.setPrecision(o.precision)
 	}
 	s.match.Used, s.order = AtMatch, o
