@@ -13,7 +13,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"gonum.org/v1/gonum/mat"
@@ -35,29 +34,24 @@ func Run(ctx context.Context, out io.Writer, args []string) error {
 	s := &study{out: out, tables: trained.Reference}
 	f := flag.NewFlagSet("influence", flag.ContinueOnError)
 	f.SetOutput(out)
-	f.StringVar(&s.cache, "cache", "cache", "`DIR` of the results of steps")
-	f.StringVar(&s.records, "out", "records", "`DIR` of the record")
-	f.StringVar(&s.shared, "shared", "../../shared", "`DIR` of the tables and networks")
+	s.On(f)
 	f.IntVar(&s.halves, "halves", 40, "halves of the training rows that networks are trained on")
 	f.IntVar(&s.runs, "runs", 3, "networks a half, with other initial parameters and another order of the rows")
 	f.IntVar(&s.test, "test", 60, "test rows, the first ones")
 	f.IntVar(&s.train, "train", 400, "training rows, the first ones")
-	f.StringVar(&s.only, "only", "", "`NAMES` of tables, with commas between them (default all)")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	if s.only != "" {
-		s.tables = slices.DeleteFunc(slices.Clone(s.tables), func(t trained.Table) bool { return !slices.Contains(strings.Split(s.only, ","), t.Name) })
-	}
+	s.tables = s.Chosen(s.tables)
 	return s.run(ctx)
 }
 
 // A study is a list of tables with what the flags say.
 type study struct {
-	out                          io.Writer
-	cache, records, shared, only string
-	halves, runs, test, train    int
-	tables                       []trained.Table
+	out io.Writer
+	trained.Flags
+	halves, runs, test, train int
+	tables                    []trained.Table
 }
 
 func (s *study) run(ctx context.Context) error {
@@ -89,7 +83,7 @@ var (
 // judge returns the scores about the networks of a table: one that is trained like the halves, and those
 // that were trained elsewhere on its rows.
 func (s *study) judge(ctx context.Context, t *trained.Table) ([]judged, error) {
-	r, err := t.Open(ctx, s.shared)
+	r, err := t.Open(ctx, s.Shared)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +96,7 @@ func (s *study) judge(ctx context.Context, t *trained.Table) ([]judged, error) {
 		}
 	}
 	n, _ := r.X.Dims()
-	dir := filepath.Join(s.cache, "influence")
+	dir := filepath.Join(s.Cache, "influence")
 	halved, err := t.Retraining(r, n/2, filepath.Join(dir, "outputs"))
 	if err != nil {
 		return nil, err
@@ -128,7 +122,7 @@ func (s *study) judge(ctx context.Context, t *trained.Table) ([]judged, error) {
 		if name == "" {
 			net, err = whole.Train(ctx, evaluate.Run{})
 		} else {
-			net, err = read(filepath.Join(s.shared, name))
+			net, err = read(filepath.Join(s.Shared, name))
 		}
 		if err != nil {
 			return nil, err

@@ -31,7 +31,7 @@ func TestResumes(t *testing.T) {
 	}
 	noise, err := glm.NewGaussian(1)
 	require.NoError(t, err)
-	s := &study{out: io.Discard, cache: filepath.Join(dir, "cache"), records: filepath.Join(dir, "records"), shared: dir, halves: 20, runs: 2, test: 8, train: 40,
+	s := &study{out: io.Discard, Flags: trained.Flags{Cache: filepath.Join(dir, "cache"), Records: filepath.Join(dir, "records"), Shared: dir}, halves: 20, runs: 2, test: 8, train: 40,
 		tables: []trained.Table{{Name: "line", File: "%s.csv", Likelihood: noise, Outputs: 1, Epochs: 2500, Lambda: 0.1}}}
 	require.NoError(t, s.run(context.Background()))
 	first, err := os.ReadFile(filepath.Join(dir, "records", "influence.csv"))

@@ -36,10 +36,10 @@ func (s *study) record(list []judged) error {
 			all.Add(j.Table, j.Network, j.Match, j.Ceiling, kind, k, v.Mean, v.Low, v.High, v.Subsets)
 		}
 	}
-	if err := all.WriteCSV(s.records, "influence.csv"); err != nil {
+	if err := all.WriteCSV(s.Records, "influence.csv"); err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(s.records, "influence.md"), func(w io.Writer) error {
+	return atomicfile.Write(filepath.Join(s.Records, "influence.md"), func(w io.Writer) error {
 		_, err := io.WriteString(w, s.text(list))
 		return err
 	})
@@ -48,8 +48,8 @@ func (s *study) record(list []judged) error {
 // text is the record in Markdown.
 func (s *study) text(list []judged) string {
 	only := ""
-	if s.only != "" {
-		only = " -only " + s.only
+	if s.Only != "" {
+		only = " -only " + s.Only
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Which score tells what networks become that are trained on halves of the rows

@@ -164,7 +164,7 @@ func (p *protocol) mislabelledPage(r *reproduce.Results) (*reproduce.Page, error
 	}
 	page.Sections = []reproduce.Section{
 		{Title: "By attributions", Tables: []*reproduce.Table{t}},
-		{Title: "By the labels", Text: []string{fmt.Sprintf("What gpexplain audit --by labels does: the labels are regressed on the network's Jacobian at %d shuffles of its parameters, and each row is predicted without itself.", shuffles)},
+		{Title: "By the labels", Text: []string{fmt.Sprintf("What gpexplain audit does: the labels are regressed on the network's Jacobian at %d shuffles of its parameters, and each row is predicted without itself.", shuffles)},
 			Tables: []*reproduce.Table{{Name: "labels", Caption: "AUROC of wrong labels, and the share of wrong labels for which the right one is suggested.", Head: []string{"AUROC", "suggested label right"},
 				Rows: [][]reproduce.Cell{{reproduce.Mean(auroc), reproduce.Mean(right)}}}}},
 	}

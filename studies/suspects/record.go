@@ -17,8 +17,8 @@ func (s *study) record(all map[string][]found) error {
 	t := &table.Table{Header: []string{"table", "seed", "score", "AUROC", "found_5", "found_10"}}
 	var b strings.Builder
 	only := ""
-	if s.only != "" {
-		only = " -only " + s.only
+	if s.Only != "" {
+		only = " -only " + s.Only
 	}
 	fmt.Fprintf(&b, `# Which score finds wrong labels
 
@@ -56,10 +56,10 @@ first 5 and 10 %% of the rows by each score, means over %d sets of wrong labels 
 	}
 	md.Add(row...)
 	b.WriteString(md.Markdown())
-	if err := t.WriteCSV(s.records, "suspects.csv"); err != nil {
+	if err := t.WriteCSV(s.Records, "suspects.csv"); err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(s.records, "suspects.md"), func(w io.Writer) error {
+	return atomicfile.Write(filepath.Join(s.Records, "suspects.md"), func(w io.Writer) error {
 		_, err := io.WriteString(w, b.String())
 		return err
 	})

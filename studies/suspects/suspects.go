@@ -13,7 +13,6 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -41,27 +40,22 @@ func Run(ctx context.Context, out io.Writer, args []string) error {
 	}
 	f := flag.NewFlagSet("suspects", flag.ContinueOnError)
 	f.SetOutput(out)
-	f.StringVar(&s.cache, "cache", "cache", "`DIR` of the results of steps")
-	f.StringVar(&s.records, "out", "records", "`DIR` of the record")
-	f.StringVar(&s.shared, "shared", "../../shared", "`DIR` of the tables and networks")
+	s.On(f)
 	f.IntVar(&s.seeds, "seeds", 3, "sets of wrong labels of each table, and a network on each")
 	f.IntVar(&s.rows, "rows", 400, "training rows of a table, drawn at random")
-	f.StringVar(&s.only, "only", "", "`NAMES` of tables, with commas between them (default all)")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	if s.only != "" {
-		s.tables = slices.DeleteFunc(s.tables, func(t trained.Table) bool { return !slices.Contains(strings.Split(s.only, ","), t.Name) })
-	}
+	s.tables = s.Chosen(s.tables)
 	return s.run(ctx)
 }
 
 // A study is a list of tables with what the flags say.
 type study struct {
-	out                          io.Writer
-	cache, records, shared, only string
-	seeds, rows                  int
-	tables                       []trained.Table
+	out io.Writer
+	trained.Flags
+	seeds, rows int
+	tables      []trained.Table
 }
 
 // wrongShare is the share of the targets that are made wrong, and inspected the shares of the rows that are looked at.
@@ -96,7 +90,7 @@ func (s *study) run(ctx context.Context) error {
 
 // suspect makes targets wrong, trains a network on them and judges the scores.
 func (s *study) suspect(ctx context.Context, t *trained.Table, seed uint64) (found, error) {
-	r, err := t.Open(ctx, s.shared)
+	r, err := t.Open(ctx, s.Shared)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +99,7 @@ func (s *study) suspect(ctx context.Context, t *trained.Table, seed uint64) (fou
 	x, y := pick(r.X, rows), pick(r.Y, rows)
 	wrong := spoil(y, t, seed)
 	key := sha256.Sum256(fmt.Appendf(nil, "%+v %x %x", *t, linearize.SumOf(dense.Contiguous(x)), linearize.SumOf(dense.Contiguous(y))))
-	return steps.Do(ctx, filepath.Join(s.cache, "suspects"), fmt.Sprintf("%s-%d-%x", t.Name, seed, key[:6]), func(ctx context.Context) (found, error) {
+	return steps.Do(ctx, filepath.Join(s.Cache, "suspects"), fmt.Sprintf("%s-%d-%x", t.Name, seed, key[:6]), func(ctx context.Context) (found, error) {
 		list, err := suspicions(ctx, t, x, y, seed)
 		if err != nil {
 			return nil, err

@@ -41,7 +41,7 @@ func TestResumes(t *testing.T) {
 	rows(t, filepath.Join(dir, "line.csv"), false)
 	noise, err := glm.NewGaussian(1)
 	require.NoError(t, err)
-	s := &study{out: io.Discard, cache: filepath.Join(dir, "cache"), records: filepath.Join(dir, "records"), shared: dir, seeds: 1, rows: 50, tables: []trained.Table{
+	s := &study{out: io.Discard, Flags: trained.Flags{Cache: filepath.Join(dir, "cache"), Records: filepath.Join(dir, "records"), Shared: dir}, seeds: 1, rows: 50, tables: []trained.Table{
 		{Name: "classes", File: "classes.csv", Likelihood: glm.Bernoulli{}, Outputs: 1, Hidden: []int{5}, Epochs: 30, Lambda: 1e-3},
 		{Name: "line", File: "line.csv", Likelihood: noise, Outputs: 1, Hidden: []int{5}, Norm: true, Epochs: 30},
 	}}

@@ -4,7 +4,9 @@ package trained
 
 import (
 	"context"
+	"flag"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/gonum/mat"
@@ -15,6 +17,28 @@ import (
 	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/studies/evaluate"
 )
+
+// Flags are what the studies of tables have in common.
+type Flags struct {
+	Cache, Records, Shared, Only string
+}
+
+// On adds the flags to a set.
+func (s *Flags) On(f *flag.FlagSet) {
+	f.StringVar(&s.Cache, "cache", "cache", "`DIR` of the results of steps")
+	f.StringVar(&s.Records, "out", "records", "`DIR` of the record")
+	f.StringVar(&s.Shared, "shared", "../../shared", "`DIR` of the tables and networks")
+	f.StringVar(&s.Only, "only", "", "`NAMES` of tables, with commas between them (default all)")
+}
+
+// Chosen are the tables that --only names, or all.
+func (s *Flags) Chosen(tables []Table) []Table {
+	if s.Only == "" {
+		return tables
+	}
+	names := strings.Split(s.Only, ",")
+	return slices.DeleteFunc(slices.Clone(tables), func(t Table) bool { return !slices.Contains(names, t.Name) })
+}
 
 // A Table is a table with the network that is trained on it.
 type Table struct {
