@@ -7,6 +7,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -22,7 +23,7 @@ type ExplainOptions struct {
 	For, Against string
 	Output       int
 	// Influence says what each listed row does together with many others. It takes another factor of the kernel at each
-	// call, and an exact posterior.
+	// call, and a posterior of all training rows (Method "exact" or "kept").
 	Influence bool
 }
 
@@ -71,17 +72,15 @@ func (p *Posterior) Explain(ctx context.Context, rows *Rows, o *ExplainOptions) 
 	if top < 0 {
 		return nil, fmt.Errorf("funcgp: ExplainOptions.Top is %d; give how many terms to list, or 0 for 8", top)
 	}
-	options := &explain.Options{Top: top, ErrorBars: true, MaxMemory: p.problem.Limits.Memory}
-	if o.Influence {
-		own := job.New(nil)
-		defer own.Close()
-		if options.Half, err = p.post.AtHalfWeights(ctx, own, p.problem); err != nil {
-			return nil, named(err)
-		}
-	}
-	e, err := explain.New(p.post.Dual, p.post.Kernel, options)
+	e, err := explain.New(p.post.Dual, p.post.Kernel, &explain.Options{Top: top, ErrorBars: true, MaxMemory: p.problem.Limits.Memory})
 	if err != nil {
 		return nil, named(err)
+	}
+	var half gp.Dual
+	if o.Influence {
+		if half, err = p.post.AtHalfWeights(ctx, job.New(nil), p.problem); err != nil {
+			return nil, named(err)
+		}
 	}
 	var out []Explanation
 	err = p.each(ctx, rows, nil, func(lo int, b *linearize.Batch, pred *inference.Predictions) error {
@@ -91,10 +90,13 @@ func (p *Posterior) Explain(ctx context.Context, rows *Rows, o *ExplainOptions) 
 				at = len(targets) - 1
 			}
 			list, err := e.ExplainTargets(ctx, b.Slice(i, i+1), nil, targets)
+			if err == nil && half != nil {
+				err = explain.AddInfluence(ctx, half, b.Slice(i, i+1), list[0])
+			}
 			if err != nil {
 				return problem.NamesOf(rows.asked.Subset, lo+i, lo+i+1).ExplainError(err)
 			}
-			one := p.explanation(&list[0][at], targets[at].Of(pred.Mean.RawRowView(i)), o.Influence)
+			one := p.explanation(&list[0][at], targets[at].Of(pred.Mean.RawRowView(i)))
 			one.Prediction = p.prediction(rows.asked, lo+i, pred, i)
 			if o.For != "" && o.For != one.For {
 				// The opposite of one output for two classes.
@@ -140,7 +142,7 @@ func (p *Posterior) asked(o *ExplainOptions) (*explain.Target, error) {
 }
 
 // explanation is what an explanation says of the mean.
-func (p *Posterior) explanation(x *explain.Explanation, mean float64, influence bool) Explanation {
+func (p *Posterior) explanation(x *explain.Explanation, mean float64) Explanation {
 	out := Explanation{Mean: mean, PriorMean: x.PriorMean, ContributionSum: x.Sum, Remainder: mean - x.PriorMean - x.Sum, SumResidual: x.Residual(), SumTolerance: x.Tolerance()}
 	names := p.problem.Task.ClassNames()
 	if names == nil {
@@ -161,13 +163,10 @@ func (p *Posterior) explanation(x *explain.Explanation, mean float64, influence 
 	case x.Target.IsContrast():
 		out.Against = name(x.Target.Minus())
 	}
-	for k, t := range p.names.Output(*x).Contributions {
-		one := Contribution{Index: int(t.Index), ID: t.ID, Label: t.LabelName, Value: float64(t.Value), Removal: float64(t.Removal), Similarity: float64(t.Similarity), SD: float64(result.Undefined())}
+	for _, t := range p.names.Output(*x).Contributions {
+		one := Contribution{Index: int(t.Index), ID: t.ID, Label: t.LabelName, Value: float64(t.Value), Removal: float64(t.Removal), Influence: (*float64)(t.Influence), Similarity: float64(t.Similarity), SD: float64(result.Undefined())}
 		if t.SD != nil {
 			one.SD = float64(*t.SD)
-		}
-		if influence {
-			one.Influence = &x.Terms[k].Influence
 		}
 		if one.Label == "" {
 			one.Label = number(float64(t.Label))

@@ -2,7 +2,6 @@ package explain
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -50,10 +49,6 @@ type Options struct {
 	// follows. It takes one gp.Dual.LeaveOneOutTo of the listed examples, or with
 	// Explainer.Prepare of all.
 	ErrorBars bool
-	// Half is the refit of the same examples under the same likelihood at twice the prior precision, which is the mode at
-	// which each example has half of its weight (E23). Term.Influence then says what many examples do together. It takes the
-	// joint covariance of a row and its listed examples.
-	Half gp.Dual
 	// Layers are the kernels κ_g of groups of parameters that add up to the posterior's,
 	// such as ntk.NTK.GroupKernel gives them. Term.Layers and Explanation.Layers then
 	// split the terms by them. It keeps G·N·C numbers for each row and target, and takes
@@ -103,8 +98,8 @@ type Term struct {
 	Similarity float64 // posterior correlation with the test row; NaN where a variance is zero
 	Removal    float64 // change of f(x*) on leaving the example out (E15); NaN where undefined
 	// Influence is f(x*) with the example less f(x*) without it, the others at half of their weights, to first order either
-	// way: what networks that are trained on halves of the examples differ by. 0 without Options.Half.
-	Influence    float64
+	// way: what networks that are trained on halves of the examples differ by. nil where AddInfluence was not called.
+	Influence    *float64
 	PseudoTarget []float64 // b_i, read-only
 	Alpha        []float64 // α_i, read-only
 
@@ -196,9 +191,6 @@ func New(d gp.Dual, prior PriorMean, o *Options) (*Explainer, error) {
 		if err := t.valid(e.c); err != nil {
 			return nil, err
 		}
-	}
-	if h := o.Half; h != nil && (h.Data().Len() != e.n || len(h.Alpha()) != e.n*e.c) {
-		return nil, errors.New("explain: the posterior at half weights is of other examples; refit those of the posterior at twice its prior precision")
 	}
 	if b, ok := d.Data().(*linearize.Batch); ok && b.Len() > 0 {
 		if err := e.checkPrior(b); err != nil {
@@ -349,12 +341,6 @@ func (e *Explainer) ExplainTargets(ctx context.Context, x *linearize.Batch, cov 
 		}
 		return nil
 	})
-	for t := range out {
-		if err != nil || e.options.Half == nil {
-			break
-		}
-		err = e.together(ctx, x.Slice(t, t+1), out[t])
-	}
 	return out, err
 }
 

@@ -8,13 +8,15 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// together fills in the Influence of the listed terms of one row x, by Options.Half (E23).
-func (e *Explainer) together(ctx context.Context, x *linearize.Batch, list []Explanation) error {
-	half := e.options.Half
+// AddInfluence fills in Term.Influence of the listed terms of one row x, which say what many examples do together. half is the
+// refit of the examples of the explanations under the same likelihood at twice the prior precision, which is the mode at which
+// each has half of its weight (E23). It takes the joint covariance of the row and the listed examples.
+func AddInfluence(ctx context.Context, half gp.Dual, x *linearize.Batch, list []Explanation) error {
 	var rows []int
 	lists := func(one *Explanation) [][]Term { return [][]Term{one.Terms, one.For, one.Against, one.Similar} }
 	for k := range list {
@@ -25,7 +27,12 @@ func (e *Explainer) together(ctx context.Context, x *linearize.Batch, list []Exp
 		}
 	}
 	slices.Sort(rows)
-	rows = slices.Compact(rows)
+	if rows = slices.Compact(rows); len(rows) == 0 {
+		return nil
+	}
+	if rows[len(rows)-1] >= half.Data().Len() {
+		return errors.New("explain: the posterior at half weights is of other examples; refit those of the posterior at twice its prior precision")
+	}
 	b, err := linearize.Gather(ctx, half.Data(), rows)
 	if err != nil {
 		return fmt.Errorf("explain: training example %d and others: %w", rows[0], err)
@@ -37,7 +44,7 @@ func (e *Explainer) together(ctx context.Context, x *linearize.Batch, list []Exp
 	if err := half.InfluenceTo(ctx, &h, &q, rows, b); err != nil {
 		return fmt.Errorf("explain: influence of training example %d and others at half weights: %w", rows[0], err)
 	}
-	c := e.c
+	_, c := q.Dims()
 	moves := mat.NewDense(c, len(rows), nil) // of each output of x
 	for j, i := range rows {
 		// 2C(x*,x_i)(I + Λ_ih_i)⁻¹(I − Λ_ih_i)⁻¹r_i at twice the precision
@@ -60,7 +67,8 @@ func (e *Explainer) together(ctx context.Context, x *linearize.Batch, list []Exp
 		for _, terms := range lists(&list[k]) {
 			for t := range terms {
 				j, _ := slices.BinarySearch(rows, terms[t].Index)
-				terms[t].Influence = list[k].Target.Of(mat.Col(nil, j, moves))
+				influence := list[k].Target.Of(mat.Col(nil, j, moves))
+				terms[t].Influence = &influence
 			}
 		}
 	}

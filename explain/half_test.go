@@ -60,7 +60,7 @@ func TestInfluenceIsTheDifferenceAtHalfWeights(t *testing.T) {
 		k := at(delta)
 		post := testref.Must(gp.Refit(t.Context(), k, q.Train, q.Y, lik, nil))(t)
 		half := testref.Must(gp.Refit(t.Context(), at(2*delta), q.Train, q.Y, lik, nil))(t)
-		e := testref.Must(explain.New(post, k, &explain.Options{Top: q.N, Half: half, Sides: true}))(t)
+		e := testref.Must(explain.New(post, k, &explain.Options{Top: q.N, Sides: true}))(t)
 		rows := testref.Must(e.Explain(t.Context(), q.Test))(t)
 
 		n, all := q.N, q.N+q.T
@@ -88,14 +88,14 @@ func TestInfluenceIsTheDifferenceAtHalfWeights(t *testing.T) {
 		require.Positive(t, largest)
 		for row, x := range rows {
 			require.Len(t, x[0].Terms, n)
+			require.Nil(t, x[0].Terms[0].Influence)
+			require.NoError(t, explain.AddInfluence(t.Context(), half, q.Test.Slice(row, row+1), x))
 			for _, term := range append(x[0].Terms, x[0].For...) {
-				require.InDelta(t, want.At(row, term.Index), term.Influence, tolerance*largest)
+				require.InDelta(t, want.At(row, term.Index), *term.Influence, tolerance*largest)
 			}
 		}
-		// Without Half there is none, and another number of examples is refused.
-		e = testref.Must(explain.New(post, k, nil))(t)
-		require.Zero(t, testref.Must(e.Explain(t.Context(), q.Test))(t)[0][0].Terms[0].Influence)
+		// A posterior of fewer examples is refused.
 		fewer := testref.Must(gp.Refit(t.Context(), k, q.Train.Slice(0, 5), mat.DenseCopyOf(q.Y.Slice(0, 5, 0, 1)), lik, nil))(t)
-		require.ErrorContains(t, testref.Err(explain.New(post, k, &explain.Options{Half: fewer})), "half weights")
+		require.ErrorContains(t, explain.AddInfluence(t.Context(), fewer, q.Test.Slice(0, 1), rows[0]), "half weights")
 	}
 }

@@ -111,7 +111,7 @@ func (s *explainVerb) add(c *cobra.Command) {
 	f.StringVar(&s.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
 	f.StringVar(&s.contrast, "contrast", "", "for two classes `A,B`, explain why A rather than B (default the predicted class and the next most probable); for a regression, two outputs")
 	f.BoolVar(&s.byLayer, "by-layer", false, "split every term and the sum by the layers of the network through whose parameters it comes")
-	f.BoolVar(&s.influence, "influence", false, "tell for each listed row what it does together with many: the output with the row less without it, the other rows at half of their weight; in JSON; it takes another factor of the kernel (--method exact)")
+	f.BoolVar(&s.influence, "influence", false, "tell for each listed row what it does together with many: the output with the row less without it, the other rows at half of their weight; it takes another factor of the kernel (--method exact or kept)")
 	s.part.add(c, "write what part `I/N` of the training rows contributes, 0/N to N-1/N, for gpexplain merge")
 	f.StringVar(&s.html, "html", "", "write a page to `FILE`")
 	f.StringVar(&s.png, "png", "", "write a picture to `FILE`")
@@ -325,7 +325,7 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	}
 	names := p.TrainingRows()
 	o := s.options(p, inference.Targets(p, pred, 0, asked), names.Groups())
-	names.ErrorBars, names.Influence = true, s.influence
+	names.ErrorBars = true
 	if s.byLayer {
 		names.Layers, o.Layers = layers(p, q, batch)
 	}
@@ -369,7 +369,7 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 
 // options are the options of an explanation without a page.
 func (s *explainVerb) options(p *problem.Problem, targets []explain.Target, groups []int) *explain.Options {
-	return &explain.Options{Terms: s.kernel, Top: s.top, Targets: targets, Groups: groups, ErrorBars: true, Half: s.half, MaxMemory: p.Limits.Memory}
+	return &explain.Options{Terms: s.kernel, Top: s.top, Targets: targets, Groups: groups, ErrorBars: true, MaxMemory: p.Limits.Memory}
 }
 
 // explanations explains one row, by a pass over the data or from the parts of one.
@@ -395,7 +395,10 @@ func (s *explainVerb) explanations(ctx context.Context, q *inference.Posterior, 
 	if err != nil {
 		return nil, err
 	}
-	return rows[0], nil
+	if s.half != nil {
+		err = explain.AddInfluence(ctx, s.half, batch, rows[0])
+	}
+	return rows[0], err
 }
 
 // write shows the report of row i in every form that was asked for; that on

@@ -33,6 +33,12 @@ var termColumns = []report.Column[*term]{
 	{Name: "raw", Value: func(t *term) string { return number(t.Raw) }},
 	{Name: "similarity", Value: func(t *term) string { return number(t.Similarity) }},
 	{Name: "removal", Value: func(t *term) string { return number(t.Removal) }},
+	{Name: "influence", Value: func(t *term) string {
+		if t.Influence == nil {
+			return ""
+		}
+		return number(*t.Influence)
+	}},
 	{Name: "sd", Value: func(t *term) string {
 		if t.Networks != nil || t.SD == nil {
 			return ""

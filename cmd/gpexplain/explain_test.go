@@ -589,7 +589,8 @@ func TestImportancesPage(t *testing.T) {
 }
 
 // --influence adds a number to the listed terms and changes none: of a regression, where it is exact, that of twice the
-// precision, and the same from a file and in Go. Where there is no exact posterior, the error says what to type.
+// precision, and the same from a file, of kept rows and in Go. Text, page and table have it too. Where there is no posterior
+// of all rows, the error says what to type.
 func TestExplainInfluence(t *testing.T) {
 	ref := openReference(t, "snelson")
 	text := ref.run(t, "explain", "--json", "--influence", "--top", "200")
@@ -614,6 +615,21 @@ func TestExplainInfluence(t *testing.T) {
 		ratio := b[k] / a[k]
 		require.True(t, a[k] == 0 || ratio >= 1-1e-6 && ratio <= 2, ratio)
 	}
-	require.Contains(t, refuse(t, 1, small("explain", "--influence", "--method", "nystrom", "--inducing", "20")...), "give --method exact, or go by removal at --prior-precision")
+	kept := decode[result.Report](t, ref.run(t, "explain", "--json", "--influence", "--top", "200", "--method", "kept", "--within", "1e-6"))
+	for _, x := range kept.Outputs[0].Contributions {
+		at := slices.IndexFunc(with.Outputs[0].Contributions, func(y result.Contribution) bool { return y.Index == x.Index })
+		require.InDelta(t, a[at], float64(*x.Influence), 1e-4*slices.Max(a))
+	}
+	table, page := filepath.Join(t.TempDir(), "a.csv"), filepath.Join(t.TempDir(), "a.html")
+	shown := ref.run(t, "explain", "--influence", "--top", "3", "--csv", table, "--html", page)
+	require.Regexp(t, `removal +influence +similar`, shown)
+	lines := testref.Must(csv.NewReader(strings.NewReader(read(t, table))).ReadAll())(t)
+	at := slices.Index(lines[0], "influence")
+	require.Equal(t, strconv.FormatFloat(a[0], 'g', -1, 64), lines[1][at])
+	require.Contains(t, read(t, page), "<span>influence ")
+	require.Contains(t, read(t, page), "go by it for many examples together")
+	require.NotContains(t, ref.run(t, "explain", "--top", "3", "--html", page), "influence")
+	require.NotContains(t, read(t, page), "<span>influence ")
+	require.Contains(t, refuse(t, 1, small("explain", "--influence", "--method", "nystrom", "--inducing", "20")...), "give --method exact or kept")
 	require.Contains(t, refuse(t, 2, "explain", "--influence", "--model", "a.onnx,b.onnx"), "--influence is for one network")
 }

@@ -387,6 +387,9 @@ func (h *htmlWriter) terms() []fact {
 		{Name: "Similarity", Value: "The posterior correlation, −1 to 1: near 1, whatever is learnt about one row holds for the other. A negative one turns the example's label round."},
 		{Name: "Remainder", Value: "What the trained network says beyond the sum, which is the linearized model at its optimum for the training rows. No training example explains it. Where it is large, the sum explains another function than the network."},
 	}
+	if h.sections[0].hasInfluence() {
+		list = slices.Insert(list, 3, fact{Name: "Influence", Value: "How far f with the example is from f without it, to first order, when every other example has half of its weight, as on average over halves of the examples. Its sums go with what networks become that are trained on halves: go by it for many examples together."})
+	}
 	if h.kind == regression {
 		return append(list,
 			fact{Name: "±", Value: "One standard deviation. That of f says how much networks that fit the training data differ; that of a new observation has the noise of the targets in it as well."},

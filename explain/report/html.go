@@ -113,10 +113,10 @@ type (
 		Unprinted           int
 	}
 	htmlLine struct {
-		Label, Row, Value, Class, Width, Removal, Similarity string
-		SD, Mark                                             string
-		Picture                                              htmlPicture
-		Other                                                bool
+		Label, Row, Value, Class, Width, Removal, Influence, Similarity string
+		SD, Mark                                                        string
+		Picture                                                         htmlPicture
+		Other                                                           bool
 	}
 	htmlBulk struct {
 		Name, N, Up, Down, Sum string

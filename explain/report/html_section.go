@@ -151,6 +151,7 @@ func (h *htmlWriter) line(l line, largest float64) (htmlLine, error) {
 		Value:      typeset(signed(l.term, d)),
 		Width:      fixed(100*portion(l.term, largest), 2),
 		Removal:    typeset(signed(float64(l.Removal), d)),
+		Influence:  typeset(l.influence(d)),
 		Similarity: typeset(fixed(float64(l.Similarity), 2)),
 		SD:         typeset(l.errorBar(d)), Mark: l.mark(),
 	}

@@ -294,10 +294,11 @@ func total(list []line) float64 {
 func (v *view) lines(s *section, list []result.Contribution) []line {
 	var lines []line
 	for _, x := range list {
-		l := line{Contribution: x, term: s.sign * float64(x.Value), row: named(x.ID, fmt.Sprintf("row %d", x.Index)), label: labelNamed(x.LabelName, x.Label)}
+		x = x.Signed(s.sign)
+		l := line{Contribution: x, term: float64(x.Value), row: named(x.ID, fmt.Sprintf("row %d", x.Index)), label: labelNamed(x.LabelName, x.Label)}
 		l.spread = x.SD
 		if v.page.Terms == gp.Raw {
-			l.term, l.spread = s.sign*float64(x.Raw), nil
+			l.term, l.spread = float64(x.Raw), nil
 		}
 		if x.Networks != nil {
 			// Set the error bar of a line from its spread over networks.
@@ -308,7 +309,6 @@ func (v *view) lines(s *section, list []result.Contribution) []line {
 				l.spread, l.Distinguishable = &n.Raw.SE, &n.RawDistinguishable
 			}
 		}
-		l.Removal *= result.Float(s.sign)
 		if v.page.Train != nil {
 			l.picture = v.page.Train(x.Index)
 		}

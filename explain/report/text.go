@@ -285,8 +285,12 @@ func (t *textWriter) table(s *section) {
 	if s.hasErrorBars() {
 		sd = 10
 	}
+	together, influence := 0, ""
+	if s.hasInfluence() {
+		together, influence = 11, "influence"
+	}
 	// 38 columns are numbers, gaps and the line in the middle.
-	half := min(16, max(4, (t.columns-38-sd-row-label)/2))
+	half := min(16, max(4, (t.columns-38-sd-together-row-label)/2))
 	spread := func(text, mark string) string {
 		if sd == 0 {
 			return ""
@@ -307,10 +311,10 @@ func (t *textWriter) table(s *section) {
 	if id > 0 {
 		head = fmt.Sprintf("%*s  %-*s", row-2-id, "row", id, "id")
 	}
-	t.line("  %*s  %*s %10s%s  %s %10s %8s", row, head, label, t.labelWord(), "value", spread(errorBar, ""), strings.Repeat(" ", half-2)+"- 0 +"+strings.Repeat(" ", half-2), "removal", "similar")
+	t.line("  %*s  %*s %10s%s  %s %10s%*s %8s", row, head, label, t.labelWord(), "value", spread(errorBar, ""), strings.Repeat(" ", half-2)+"- 0 +"+strings.Repeat(" ", half-2), "removal", together, influence, "similar")
 	for _, l := range s.lines {
-		t.line("  %*s  %*s %10s%s  %s %10s %8s", row, name(l), label, shorten(clean(l.label), label), signed(l.term, d), spread(l.errorBar(d), l.mark()), bar(math.Copysign(portion(l.term, largest), l.term), half),
-			signed(float64(l.Removal), d), fixed(float64(l.Similarity), 2))
+		t.line("  %*s  %*s %10s%s  %s %10s%*s %8s", row, name(l), label, shorten(clean(l.label), label), signed(l.term, d), spread(l.errorBar(d), l.mark()), bar(math.Copysign(portion(l.term, largest), l.term), half),
+			signed(float64(l.Removal), d), together, l.influence(d), fixed(float64(l.Similarity), 2))
 	}
 	if s.others > 0 {
 		t.line("  %*s  %*s %10s  the other %d together", row, "", label, "", signed(s.otherSum, d), s.others)

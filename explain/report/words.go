@@ -230,7 +230,11 @@ func labelList(c *result.Changed) string {
 // meaning says what the scores of the listed terms are, their unit and their sign, with this
 // minus sign and this name of the similarity.
 func (s *section) meaning(minus, similarity string) string {
-	return fmt.Sprintf("Value: what the example adds to f, in the unit of f: + speaks for %s, %s for %s; removal: change of f without the example, in the same unit; %s: posterior correlation, no unit, %s1 to 1.", s.plus, minus, s.minus, similarity, minus)
+	together := ""
+	if s.hasInfluence() {
+		together = "influence: f with the example less without it, the other examples at half of their weight, in the same unit: its sums say what many examples do together; "
+	}
+	return fmt.Sprintf("Value: what the example adds to f, in the unit of f: + speaks for %s, %s for %s; removal: change of f without the example, in the same unit; %s%s: posterior correlation, no unit, %s1 to 1.", s.plus, minus, s.minus, together, similarity, minus)
 }
 
 // errorBarMeaning and layerMeaning say what these numbers are.
@@ -241,6 +245,17 @@ const (
 
 // hasErrorBars tells whether the listed terms have error bars.
 func (s *section) hasErrorBars() bool { return len(s.lines) > 0 && s.lines[0].spread != nil }
+
+// hasInfluence tells whether the listed terms have the influence that was asked for.
+func (s *section) hasInfluence() bool { return len(s.lines) > 0 && s.lines[0].Influence != nil }
+
+// influence is the influence of a term, "" where it was not asked for.
+func (l *line) influence(d int) string {
+	if l.Influence == nil {
+		return ""
+	}
+	return signed(float64(*l.Influence), d)
+}
 
 // errorBar is the standard deviation of a term, "" where there is none.
 func (l *line) errorBar(d int) string {

@@ -128,7 +128,7 @@ type Contribution struct {
 	Alpha        []Float `json:"alpha"` // nil likewise
 	Similarity   Float   `json:"similarity"`
 	Removal      Float   `json:"removal"`
-	Influence    *Float  `json:"influence,omitempty"` // nil unless Rows.Influence is set
+	Influence    *Float  `json:"influence,omitempty"` // nil without explain.AddInfluence
 
 	LabelName string `json:"label_name,omitempty"` // where classes have names
 	ID        string `json:"id,omitempty"`         // name of the row, where rows have names
@@ -141,6 +141,18 @@ type Contribution struct {
 	Layers []Float `json:"layers,omitempty"` // parts of the listed kind of term, in the order of Output.Layers
 
 	Networks *TermSpread `json:"networks,omitempty"` // how the term varies over several networks; nil for one
+}
+
+// Signed is the contribution to the output times sign, ±1.
+func (c Contribution) Signed(sign float64) Contribution {
+	for _, v := range []*Float{&c.Value, &c.Raw, &c.Removal} {
+		*v *= Float(sign)
+	}
+	if c.Influence != nil {
+		v := *c.Influence * Float(sign)
+		c.Influence = &v
+	}
+	return c
 }
 
 // LayerSum is what the parameters of one layer contribute over all training examples.

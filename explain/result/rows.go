@@ -29,7 +29,6 @@ type Rows struct {
 
 	// ErrorBars says that the explanations have them (explain.Options.ErrorBars).
 	ErrorBars bool
-	Influence bool // likewise, explain.Options.Half
 	// Layers are the names of explain.Options.Layers, nil for none.
 	Layers []string
 }
@@ -82,12 +81,9 @@ func (r Rows) contributions(terms []explain.Term) []Contribution {
 			Alpha:        Floats(t.Alpha),
 			Similarity:   Float(t.Similarity),
 			Removal:      Float(t.Removal),
+			Influence:    (*Float)(t.Influence),
 			LabelName:    r.labelName(t.Index),
 			ID:           r.id(t.Index),
-		}
-		if r.Influence {
-			influence := Float(t.Influence)
-			list[i].Influence = &influence
 		}
 		if n := t.Networks; n != nil {
 			list[i].Networks = &TermSpread{Value: spreadOf(n.Value), Raw: spreadOf(n.Raw), Removal: spreadOf(n.Removal),

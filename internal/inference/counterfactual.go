@@ -57,23 +57,25 @@ func NotOfAllRows(flag, method string, saved bool) error {
 	return fmt.Errorf("%s needs a posterior of all training rows, which --method %s is not; %s", flag, method, remedy)
 }
 
-// AtHalfWeights refits the training rows of an exact posterior at half of their weights, which is twice its prior
-// precision (E23), for explain.Options.Half. It takes another kernel and factor.
+// AtHalfWeights refits the training rows at half of their weights, which is twice the prior precision (E23), by the same
+// method, for explain.AddInfluence. It takes another kernel and factor, of all rows or of those that are kept there.
 func (q *Posterior) AtHalfWeights(ctx context.Context, c *job.Job, p *problem.Problem) (gp.Dual, error) {
-	e, ok := q.Dual.(*gp.Exact)
-	if !ok {
-		return nil, fmt.Errorf("the influence of many rows needs an exact posterior, which --method %s is not; give --method exact, or go by removal at --prior-precision %v", q.How.Name, result.Short(2*q.precision))
+	if err := Changeable("--influence", q.How.Name, p.Saved != nil, q.Dual.Refitted()); err != nil {
+		return nil, err
 	}
-	prior, err := p.Task.PriorAt(2 * q.precision)
+	f := &fit{con: c, problem: p, theta: p.Model.Net.Theta(), source: q.Dual.Data()}
+	err := f.setPrecision(2 * q.precision)
 	if err != nil {
 		return nil, err
 	}
-	half, err := gp.Refit(ctx, ntk.New(prior, p.Model.Net.Theta(), nil), e.Data().(*linearize.Batch), p.Examples.Y, p.Task.Likelihood, &gp.Options{MaxMemory: p.Limits.Memory, Progress: c.Show})
-	c.Clear()
-	if err != nil {
-		return nil, p.TrainNames().ExplainError(err)
+	defer c.Clear()
+	if dual, ok := q.Dual.(*kept.Posterior); ok {
+		f.flags = again(&result.Fit{Method: q.How.Name, Certificate: q.certificate})
+		half, err := f.keptAgain(ctx, dual)
+		return half, p.TrainNames().ExplainError(err)
 	}
-	return half, nil
+	half, err := f.exactDual(ctx, f.source.(*linearize.Batch), nil)
+	return half, p.TrainNames().ExplainError(err)
 }
 
 // SmallestFlip looks for a small set of training rows without which the class of one row is another. It returns the

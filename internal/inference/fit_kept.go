@@ -294,6 +294,23 @@ func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, c *choi
 	return f.posterior(dual), t, nil
 }
 
+// keptAgain refits the rows of a posterior at the precision of f.
+func (f *fit) keptAgain(ctx context.Context, near *kept.Posterior) (Fitted, error) {
+	products, err := f.products(ctx)
+	if err != nil {
+		return nil, err
+	}
+	asked, err := f.askedRows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	q, _, err := f.keptPosterior(ctx, asked, nil, &kept.Options{Products: products, Near: near})
+	if err != nil {
+		return nil, err
+	}
+	return q.Dual, nil
+}
+
 // warnShort says what the rows give that memory holds where --within takes more.
 func (f *fit) warnShort(rows int, t *kept.Threshold) {
 	more := ""
