@@ -284,6 +284,30 @@ func TestSmallestFlip(t *testing.T) {
 	refused(t, ask(s, "POST", "/v1/explain", "application/json", fmt.Sprintf(`{"row":%d,"flip":true}`, s.service.Load().tests.Rows[0])), 422, "cg")
 }
 
+// Influence is there where it is asked for, has the sign of the score as removal has the other one, and is on the page.
+func TestInfluence(t *testing.T) {
+	s := newServer(t, digits()...)
+	for _, row := range get[rows](t, s, "GET", "/v1/rows?count=8", "").Rows { // of both classes, one of which turns signs
+		x := get[explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"top":3,"influence":true}`, row.Index))
+		y := get[explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"top":3}`, row.Index))
+		require.Len(t, append(x.For, x.Against...), 6)
+		for i, one := range x.For {
+			require.NotNil(t, one.Influence)
+			require.LessOrEqual(t, float64(*one.Influence*one.Removal), 0.)
+			one.Influence = nil
+			require.Equal(t, y.For[i], one)
+		}
+	}
+	page := httptest.NewRequest("POST", "http://localhost/v1/explain", strings.NewReader(fmt.Sprintf(`{"row":%d,"influence":true}`, s.service.Load().tests.Rows[0])))
+	page.Header.Set("Content-Type", "application/json")
+	page.Header.Set("Accept", "text/html")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, page)
+	require.Contains(t, w.Body.String(), "<span>influence ")
+	s = newServer(t, digits("--method", "cg")...)
+	refused(t, ask(s, "POST", "/v1/explain", "application/json", fmt.Sprintf(`{"row":%d,"influence":true}`, s.service.Load().tests.Rows[0])), 422, "exact or kept")
+}
+
 // A page is of any kind of data, loads nothing, and says what it cannot show.
 func TestPages(t *testing.T) {
 	for name, args := range map[string][]string{"digits": digits(), "words": corpus("string-labels", "--id", "id"), "targets": corpus("two-targets", "--target", "voltage,power"), "prices": corpus("standardized-targets"), "cg": digits("--method", "cg")} {

@@ -258,8 +258,9 @@ func TestArraysOfAnyType(t *testing.T) {
 	}
 	for address, members := range map[string]string{
 		"top=3&without=1,2&flip=true&coverage=0.9": `"top":3,"without":[1,2],"flip":true,"coverage":0.9`,
-		"contrast=repaid,default&top=1":            `"contrast":["repaid","default"],"top":1`,
-		"output=1":                                 `"output":1`,
+		"influence=true":                `"influence":true`,
+		"contrast=repaid,default&top=1": `"contrast":["repaid","default"],"top":1`,
+		"output=1":                      `"output":1`,
 	} {
 		one := ask(s, "POST", "/v1/explain?"+address, npyType, typed(t, "<f4", rows[:1], 1, 4))
 		require.Equal(t, 200, one.Code, one.Body)

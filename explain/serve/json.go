@@ -38,12 +38,13 @@ type request struct {
 	Fit    string `json:"fit"`    // of a picture: frame, the default, keeps all of it, ink centres what is drawn on it
 	Invert string `json:"invert"` // of a picture: auto, the default, yes or no
 
-	Top      *int     `json:"top"`      // terms to list of each side
-	Contrast []string `json:"contrast"` // two classes, or outputs of a regression
-	Output   *int     `json:"output"`   // output to explain
-	Without  []int    `json:"without"`  // training rows to take out
-	Flip     bool     `json:"flip"`     // look for few training rows without which the class is another
-	Coverage *float64 `json:"coverage"` // probability with which an interval or a set of classes is to hold the target
+	Top       *int     `json:"top"`       // terms to list of each side
+	Contrast  []string `json:"contrast"`  // two classes, or outputs of a regression
+	Output    *int     `json:"output"`    // output to explain
+	Without   []int    `json:"without"`   // training rows to take out
+	Flip      bool     `json:"flip"`      // look for few training rows without which the class is another
+	Influence bool     `json:"influence"` // tell what each listed row does together with many
+	Coverage  *float64 `json:"coverage"`  // probability with which an interval or a set of classes is to hold the target
 
 	page   bool            // answer with a page
 	scored *dataset.Subset // what it asked about, once that is read
@@ -121,6 +122,8 @@ func (ask *request) decode(body []byte, columns []string, d, most int) error {
 			ask.Without, err = decodeList[int](j, mostRemoved, refusef(422, "bad_without", "without: more than %d rows; take out at most so many at a time", mostRemoved))
 		case "flip":
 			err = j.Decode(&ask.Flip)
+		case "influence":
+			err = j.Decode(&ask.Influence)
 		case "coverage":
 			err = j.Decode(&ask.Coverage)
 		default:
@@ -322,9 +325,10 @@ type sum struct {
 // A term is the score of one training example.
 type term struct {
 	result.NamedRow
-	Value      result.Float   `json:"value"`      // C(x*,x_i) b_i (E14), with the sign of the score
-	Removal    result.Float   `json:"removal"`    // change of the quantity on leaving the example out (E15)
-	Similarity result.Float   `json:"similarity"` // posterior correlation with the input
+	Value      result.Float   `json:"value"`               // C(x*,x_i) b_i (E14), with the sign of the score
+	Removal    result.Float   `json:"removal"`             // change of the quantity on leaving the example out (E15)
+	Influence  *result.Float  `json:"influence,omitempty"` // the quantity with the example less without it, the others at half of their weight (E23); nil unless asked for
+	Similarity result.Float   `json:"similarity"`          // posterior correlation with the input
 	Values     []result.Float `json:"values,omitempty"`
 
 	// Those of explain.Term; nil by conjugate gradients.
@@ -371,13 +375,13 @@ func (q *question) sum(x *explain.Explanation, n int) sum {
 	return sum{result.NetworkSum{Network: f(x.Network), PriorMean: f(x.PriorMean), ContributionSum: f(x.Sum), Remainder: f(x.Remainder)}, n}
 }
 
-// terms are the first of a list as JSON shows them.
-func (s *service) terms(ctx context.Context, q *question, list []explain.Term, top int) (_ []term, err error) {
-	out := make([]term, min(top, len(list)))
-	rows := s.names.Output(explain.Explanation{Target: q.target, Terms: list[:len(out)]}).Contributions
+// terms are a list as JSON shows it.
+func (s *service) terms(ctx context.Context, q *question, list []explain.Term) (_ []term, err error) {
+	out := make([]term, len(list))
+	rows := s.names.Output(explain.Explanation{Target: q.target, Terms: list}).Contributions
 	for i := range out {
-		c := &rows[i]
-		out[i] = term{NamedRow: result.NamedRow{Index: c.Index, Label: c.Label, LabelName: c.LabelName, ID: c.ID}, Value: result.Float(q.sign) * c.Value, Removal: result.Float(q.sign) * c.Removal, Similarity: c.Similarity, SD: c.SD, Distinguishable: c.Distinguishable}
+		c := rows[i].Signed(q.sign)
+		out[i] = term{NamedRow: result.NamedRow{Index: c.Index, Label: c.Label, LabelName: c.LabelName, ID: c.ID}, Value: c.Value, Removal: c.Removal, Influence: c.Influence, Similarity: c.Similarity, SD: c.SD, Distinguishable: c.Distinguishable}
 		if !s.problem.Examples.Data.Images() {
 			train := s.problem.Examples.Train
 			if out[i].Values, err = features(ctx, train.Set, train.Pos[list[i].Index]); err != nil {

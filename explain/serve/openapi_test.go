@@ -159,7 +159,7 @@ func TestOpenAPIDescribesAnswers(t *testing.T) {
 			train := s.service.Load().problem.Examples.Train.Rows
 			row := int(get[rows](t, s, "GET", "/v1/rows?from=2&count=3", "").Rows[0].Index)
 			for _, body := range []string{
-				fmt.Sprintf(`{"row":%d}`, row), fmt.Sprintf(`{"row":%d,"top":1,"without":[%d,%d]}`, row, train[0], train[1]), fmt.Sprintf(`{"row":%d,"output":0}`, row), fmt.Sprintf(`{"row":%d,"flip":true}`, row), fmt.Sprintf(`{"row":%d,"coverage":0.8}`, row),
+				fmt.Sprintf(`{"row":%d}`, row), fmt.Sprintf(`{"row":%d,"top":1,"without":[%d,%d]}`, row, train[0], train[1]), fmt.Sprintf(`{"row":%d,"output":0}`, row), fmt.Sprintf(`{"row":%d,"flip":true}`, row), fmt.Sprintf(`{"row":%d,"influence":true}`, row), fmt.Sprintf(`{"row":%d,"coverage":0.8}`, row),
 				`{`, `{"row":-4}`, `{"values":[1]}`, `{"row":1,"table":"1"}`, `{"unknown":1}`, `{"contrast":["a"],"row":` + strconv.Itoa(row) + `}`,
 			} {
 				described(t, s, "POST", "/v1/explain", "application/json", body)
@@ -192,7 +192,7 @@ func TestOpenAPIDescribesRequests(t *testing.T) {
 		want = append(want, name)
 		require.NoError(t, new(request).decode([]byte(fmt.Sprintf(`{%q:null}`, name)), nil, 1, 1))
 	}
-	r := "{" + `"row":1,"values":[1],"picture":"AA==","table":"1","rows":[[1],[2]],"fit":"ink","invert":"no","top":1,"contrast":["a","b"],"output":1,"without":[1],"flip":true,"coverage":0.5` + "}"
+	r := "{" + `"row":1,"values":[1],"picture":"AA==","table":"1","rows":[[1],[2]],"fit":"ink","invert":"no","top":1,"contrast":["a","b"],"output":1,"without":[1],"flip":true,"influence":true,"coverage":0.5` + "}"
 	require.NoError(t, new(request).decode([]byte(r), nil, 1, 2))
 	v := testref.Must(jsonschema.UnmarshalJSON(strings.NewReader(r)))(t)
 	require.NoError(t, s.Validate(v))

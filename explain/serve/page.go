@@ -74,9 +74,11 @@ func (s *service) page(ctx context.Context, r *request, in *input, a *answer, wi
 	if r.Top != nil {
 		top = min(s.most, *r.Top)
 	}
+	if err := s.cut(ctx, r, a, list[0], top); err != nil {
+		return "", err
+	}
 	for _, one := range list[0] {
 		one.Remainder = one.Target.Of(a.predicted.Mean.RawRowView(0)) - one.PriorMean - one.Sum
-		one.Terms, one.For, one.Against = one.Terms[:min(top, len(one.Terms))], one.For[:min(top, len(one.For))], one.Against[:min(top, len(one.Against))]
 		x.Outputs = append(x.Outputs, names.Output(one))
 	}
 	switch {

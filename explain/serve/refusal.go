@@ -33,7 +33,7 @@ func refusef(status int, code, format string, args ...any) *refusal {
 
 // A message begins with the member that is at fault, where one is. An error of the command may write it as a flag.
 var (
-	memberFirst = regexp.MustCompile(`^(row|values|picture|table|rows|fit|invert|top|contrast|output|without|flip|coverage)\b`)
+	memberFirst = regexp.MustCompile(`^(row|values|picture|table|rows|fit|invert|top|contrast|output|without|flip|influence|coverage)\b`)
 	memberFlag  = regexp.MustCompile(`--(contrast|coverage)\b`)
 )
 

@@ -40,7 +40,7 @@ func refused(t testing.TB, w *httptest.ResponseRecorder, status int, says string
 	require.Regexp(t, `^[a-z_]+$`, e.Error.Code)
 	require.NotContains(t, e.Error.Message, "\n")
 	require.Contains(t, e.Error.Message, says)
-	require.NotRegexp(t, `--(row|values|picture|table|rows|fit|invert|top|contrast|output|without|flip|coverage)\b`, e.Error.Message)
+	require.NotRegexp(t, `--(row|values|picture|table|rows|fit|invert|top|contrast|output|without|flip|influence|coverage)\b`, e.Error.Message)
 	if name, ok := strings.CutPrefix(e.Error.Code, "bad_"); ok && status == 422 && name != "input" {
 		require.Equal(t, name, e.Error.Field)
 	}

@@ -308,9 +308,10 @@ func (ask *request) parameters(r *http.Request) error {
 				}
 				ask.Without = append(ask.Without, n)
 			}
-		case "flip":
-			if ask.Flip, err = strconv.ParseBool(value); err != nil {
-				err = refusef(http.StatusBadRequest, "bad_parameter", "flip %q is neither true nor false", value)
+		case "flip", "influence":
+			into := map[string]*bool{"flip": &ask.Flip, "influence": &ask.Influence}[name]
+			if *into, err = strconv.ParseBool(value); err != nil {
+				err = refusef(http.StatusBadRequest, "bad_parameter", "%s %q is neither true nor false", name, value)
 			}
 		case "coverage":
 			share, failed := strconv.ParseFloat(value, 64)
@@ -318,7 +319,7 @@ func (ask *request) parameters(r *http.Request) error {
 				err = refusef(http.StatusBadRequest, "bad_parameter", "coverage %q is no number", value)
 			}
 		default:
-			err = refusef(http.StatusBadRequest, "bad_parameter", "there is no parameter %q; give fit, invert, top, output, contrast, without, flip or coverage", name)
+			err = refusef(http.StatusBadRequest, "bad_parameter", "there is no parameter %q; give fit, invert, top, output, contrast, without, flip, influence or coverage", name)
 		}
 		if err == nil && len(list) > 1 {
 			err = refusef(http.StatusBadRequest, "bad_parameter", "%s is given %d times", name, len(list))

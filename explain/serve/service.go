@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
@@ -42,6 +43,7 @@ type service struct {
 	serial *sync.Mutex
 
 	covering coverings
+	halved   halved
 	command  []string // the arguments of the program, nil for none
 	pages    pages
 }
@@ -187,14 +189,17 @@ func (s *service) explain(ctx context.Context, r *request) (any, error) {
 	}
 	x := &explanation{prediction: *s.prediction(in, a), Score: about.score, Sum: about.sum(&list[0][0], s.problem.Examples.Train.Len())}
 	x.Schema = "funcgp/serve-explain/1"
+	if err = s.cut(ctx, r, a, list[0], top); err != nil {
+		return nil, err
+	}
 	more, less := list[0][0].For, list[0][0].Against
 	if about.sign < 0 {
 		more, less = less, more
 	}
-	if x.For, err = s.terms(ctx, about, more, top); err != nil {
+	if x.For, err = s.terms(ctx, about, more); err != nil {
 		return nil, err
 	}
-	if x.Against, err = s.terms(ctx, about, less, top); err != nil {
+	if x.Against, err = s.terms(ctx, about, less); err != nil {
 		return nil, err
 	}
 	if len(rows) > 0 {
@@ -208,6 +213,49 @@ func (s *service) explain(ctx context.Context, r *request) (any, error) {
 		}
 	}
 	return x, nil
+}
+
+// cut leaves so many terms of each sign and in all in the explanations of one input, and adds their influence where it is asked for.
+func (s *service) cut(ctx context.Context, r *request, a *answer, list []explain.Explanation, top int) error {
+	for i := range list {
+		for _, terms := range []*[]explain.Term{&list[i].Terms, &list[i].For, &list[i].Against} {
+			*terms = (*terms)[:min(top, len(*terms))]
+		}
+	}
+	if !r.Influence {
+		return nil
+	}
+	half, err := s.atHalf(ctx)
+	if err != nil {
+		return err
+	}
+	return explain.AddInfluence(ctx, half, a.batch, list)
+}
+
+// A halved keeps the posterior at half weights, which takes another factor, from the first request for it on.
+type halved struct {
+	mutex sync.Mutex
+	dual  gp.Dual
+}
+
+// atHalf is the posterior at half weights.
+func (s *service) atHalf(ctx context.Context) (gp.Dual, error) {
+	s.halved.mutex.Lock()
+	defer s.halved.mutex.Unlock()
+	if s.halved.dual != nil {
+		return s.halved.dual, nil
+	}
+	if s.refits == nil {
+		return nil, refusef(422, "bad_influence", "influence: a posterior by %s is not fitted again at half of the weights; leave it out, or serve one by exact or kept", s.posterior.How.Name)
+	}
+	half, err := s.posterior.AtHalfWeights(ctx, job.New(nil), s.problem)
+	if err != nil && !interrupted(err) {
+		err = refuse(422, "bad_influence", err)
+	}
+	if err == nil {
+		s.halved.dual = half
+	}
+	return half, err
 }
 
 // interrupted tells whether an error comes from a context.

@@ -194,13 +194,21 @@ class Posterior:
         return names.index(text) if text in names else int(label)
 
     def explain(
-        self, row: Any, *, top: int = 10, contrast: Optional[Tuple[Any, Any]] = None, output: Optional[int] = None
+        self,
+        row: Any,
+        *,
+        top: int = 10,
+        contrast: Optional[Tuple[Any, Any]] = None,
+        output: Optional[int] = None,
+        influence: bool = False,
     ) -> Explanation:
         """Writes the prediction of one row as a sum over the training rows.
 
         top       terms to list of each sign, at most 100
         contrast  two classes, why the one rather than the other (default the predicted and the next most probable)
         output    of a regression, the output to explain
+        influence whether terms have what each row does together with many: the output with it less without it, the other
+                  rows at half of their weight; the first time it takes another factor, by method "exact" or "kept"
         """
         x, _ = self._rows(row)
         if len(x) != 1:
@@ -210,6 +218,8 @@ class Posterior:
             options["contrast"] = data.names_of(contrast, "contrast")
         if output is not None:
             options["output"] = data.integer(output, "output")
+        if influence:
+            options["influence"] = True
         answer = self._explain(x[0], options, top=data.integer(top, "top"))
         said = answer["prediction"]
         prediction = self._prediction(lambda *names: _member_of_json(said, names))

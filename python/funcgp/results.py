@@ -106,7 +106,7 @@ class Explanation:
 
     prediction  the Prediction of the row
     terms       a record array of the largest terms: index, the number of the training row, id, label, label_name,
-                value, sd, distinguishable, removal, similarity
+                value, sd, distinguishable, removal, influence where it was asked for, similarity
     title, says what a value means, its unit and its sign
     sum         network, prior_mean, contribution_sum, remainder and examples
     """
@@ -129,11 +129,23 @@ class Explanation:
         def column(kind: type, name: str, missing: Any = float("nan")) -> np.ndarray:
             return np.array([missing if t.get(name) is None else t[name] for t in terms], kind)
 
+        together = ["influence"] if options.get("influence") else []
         self.terms = np.rec.fromarrays(  # type: ignore[call-overload]
             [column(int, "index"), column(str, "id", ""), column(float, "label"), column(str, "label_name", "")]
             + [column(float, "value"), column(float, "sd"), column(bool, "distinguishable", False)]
-            + [column(float, "removal"), column(float, "similarity")],
-            names="index,id,label,label_name,value,sd,distinguishable,removal,similarity",
+            + [column(float, name) for name in ["removal", *together, "similarity"]],
+            names=[
+                "index",
+                "id",
+                "label",
+                "label_name",
+                "value",
+                "sd",
+                "distinguishable",
+                "removal",
+                *together,
+                "similarity",
+            ],
         )
 
     def frame(self) -> Any:

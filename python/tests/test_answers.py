@@ -67,6 +67,13 @@ class TestAnswers(unittest.TestCase):
         e = self.a.explain(self.X[0], top=100)
         self.assertAlmostEqual(e.terms["value"].sum(), e.sum["contribution_sum"], 9)
         self.assertEqual(list(e.terms["id"]), [f"r{i}" for i in e.terms["index"]])
+        many = self.a.explain(self.X[0], top=100, influence=True)
+        self.assertNotIn("influence", e.terms.dtype.names)
+        self.assertIn("influence", many.html())
+        np.testing.assert_array_equal(many.terms.removal, e.terms.removal)
+        near = np.abs(many.terms.influence) > 1e-9
+        self.assertTrue(near.any())
+        self.assertTrue((many.terms.influence * many.terms.removal <= 0)[near].all())  # with it, and without it
         self.assertIn("rather than", e.title)
         again = self.a.explain(self.X[0], contrast=("yes", "no"))
         self.assertAlmostEqual(abs(again.sum["network"]), abs(e.sum["network"]), 9)
