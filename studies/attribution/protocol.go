@@ -17,8 +17,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/studies/command"
-	"github.com/funcgp/funcgp/studies/counts"
 	"github.com/funcgp/funcgp/studies/evaluate"
+	"github.com/funcgp/funcgp/studies/synthetic"
 )
 
 // A protocol is a network, how it is trained, and on which rows.
@@ -55,7 +55,7 @@ var all = []protocol{
 		epochs: 40, batch: 256, rate: 3e-3, optimizer: train.Adam{}, schedule: train.Cosine{}, decay: 1, grid: []float64{3, 10, 30, 100, 300}},
 	{name: "ten-classes", about: "MNIST's ten digits, Adam, 40 epochs of batches of 32, δ = 1", classes: []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, train: 200, test: 40, hidden: 32,
 		epochs: 40, batch: 32, rate: 3e-3, optimizer: train.Adam{}, schedule: train.Cosine{}, decay: 1, grid: []float64{3, 10, 30, 100, 300}},
-	{name: "counts", about: counts.About + ", Adam, 40 epochs of batches of 64, δ = 1", train: 600, test: 100, hidden: 32,
+	{name: "counts", about: synthetic.Counts.About + ", Adam, 40 epochs of batches of 64, δ = 1", train: 600, test: 100, hidden: 32,
 		epochs: 40, batch: 64, rate: 3e-3, optimizer: train.Adam{}, schedule: train.Cosine{}, decay: 1, grid: grid},
 }
 
@@ -104,7 +104,7 @@ func (p *protocol) open(ctx context.Context, data, dir string) (*rows, error) {
 	o := &dataset.OpenOptions{}
 	if p.classes == nil {
 		data, o.TestFile = filepath.Join(dir, p.name+"-train.csv"), filepath.Join(dir, p.name+"-test.csv")
-		if err := counts.Write(dir, p.name, p.train, p.test, 1); err != nil {
+		if err := synthetic.Counts.Write(dir, p.name, p.train, p.test, 1); err != nil {
 			return nil, err
 		}
 		r.flags = []string{"--data", data, "--test-data", o.TestFile}

@@ -44,7 +44,7 @@ func (s *study) checks(ctx context.Context) ([]check, error) {
 	if s.reference == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(filepath.Join(s.reference, "cases.json"))
+	text, err := os.ReadFile(filepath.Join(s.reference, "match", "cases.json"))
 	if err != nil {
 		return nil, err
 	}
@@ -68,10 +68,10 @@ func (s *study) checks(ctx context.Context) ([]check, error) {
 
 // check asks the command about one of them.
 func (s *study) check(ctx context.Context, c *referenceCase) (check, error) {
-	base := filepath.Join(s.reference, c.Name)
+	base := filepath.Join(s.reference, "match", c.Name)
 	args := []string{"--model", base + ".onnx", "--quiet", "--likelihood", c.Likelihood}
 	if c.Likelihood == "bernoulli" {
-		args = append(args, "--data", s.pictures, "--classes", "4,9", "--train-index", filepath.Join(s.reference, "mnist49-train-index.txt"), "--standardize", "no")
+		args = append(args, "--data", s.pictures, "--classes", "4,9", "--train-index", filepath.Join(s.reference, "match", "mnist49-train-index.txt"), "--standardize", "no")
 	} else {
 		args = append(args, "--data", base+"-train.csv", "--test-data", base+"-test.csv", "--index", fmt.Sprintf("0-%d", c.Rows-1))
 	}

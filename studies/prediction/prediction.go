@@ -34,7 +34,7 @@ func Run(ctx context.Context, out io.Writer, args []string) error {
 	f.SetOutput(out)
 	f.StringVar(&s.cache, "cache", "cache", "`DIR` of the results of steps")
 	f.StringVar(&s.records, "out", "records", "`DIR` of the record")
-	f.StringVar(&s.reference, "reference", "../../shared/reference/match", "`DIR` of the tables and networks of the reference")
+	f.StringVar(&s.reference, "reference", "../../shared/reference", "`DIR` of the tables and networks of the reference")
 	f.StringVar(&s.pictures, "data", "../../shared/data/mnist", "`DIR` of MNIST's four files")
 	f.StringVar(&s.program, "program", "", "`FILE` of the gpexplain that is asked (default built from the sources)")
 	f.IntVar(&s.seeds, "seeds", 3, "networks of each set and training, and splits of its rows")
@@ -96,9 +96,10 @@ const (
 	atStated     = "stated"
 	heldOutFifth = "held-out fifth"
 	ensembleOf5  = "ensemble"
+	ofLastLayer  = "last layer"
 )
 
-var ways = []string{networkAlone, byDefault, refitted, atNearest, atStated, heldOutFifth, ensembleOf5}
+var ways = []string{networkAlone, byDefault, refitted, atNearest, atStated, heldOutFifth, ensembleOf5, ofLastLayer}
 
 // A judged way is that of one network on one split.
 type judged struct {
@@ -117,7 +118,7 @@ type answer struct {
 // key names a training on a set by all that its networks and predictions depend on.
 func key(s *set, t *training, r *split, seed int) string {
 	own := *s
-	own.trainings = nil
+	own.trainings, own.drawn = nil, nil
 	text := fmt.Appendf(nil, "%+v %+v", own, *t)
 	for _, m := range []*mat.Dense{r.x, r.y, r.testX, r.testY} {
 		text = fmt.Appendf(text, " %x", linearize.SumOf(dense.Contiguous(m)))
@@ -226,6 +227,11 @@ func (s *study) judge(ctx context.Context, p *set, t *training, seed int) ([]jud
 		}
 		add(b.way, answer{f, undefined, undefined, undefined})
 	}
+	of, err := p.lastLayer(ctx, net, r)
+	if err != nil {
+		return nil, err
+	}
+	add(ofLastLayer, answer{of, undefined, undefined, undefined})
 	return list, nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/studies/command"
+	"github.com/funcgp/funcgp/studies/synthetic"
 	"github.com/funcgp/funcgp/studies/table"
 )
 
@@ -43,14 +44,15 @@ func small(t *testing.T, dir string) *study {
 			require.NoError(t, list.WriteCSV(filepath.Join(dir, "reference"), name+"-"+part+".csv"))
 		}
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "reference", "cases.json"), []byte(`{"cases":[]}`), 0o644))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "reference", "match"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "reference", "match", "cases.json"), []byte(`{"cases":[]}`), 0o644))
 	a := training{name: "adam", optimizer: train.Adam{}, schedule: train.Constant{}, epochs: 30, batch: 8, rate: 0.01, lambda: 0.01}
 	b := training{name: "sum", optimizer: train.Adam{Decay: 0.01}, schedule: train.Constant{}, epochs: 10, batch: 8, rate: 0.01, delta: 1}
 	return &study{out: io.Discard, cache: filepath.Join(dir, "cache"), records: filepath.Join(dir, "records"), reference: filepath.Join(dir, "reference"), pictures: "digits:300,100", seeds: 2,
 		sets: []set{
-			{name: "classes", file: "classes", likelihood: "categorical", outputs: 3, hidden: []int{4, 4}, trainings: []training{a}},
-			{name: "real", file: "real", likelihood: "gaussian", outputs: 1, hidden: []int{5}, trainings: []training{a}},
-			{name: "counts", likelihood: "poisson", outputs: 1, hidden: []int{4}, train: 30, test: 12, trainings: []training{a}},
+			{name: "classes", file: "classes-%s.csv", likelihood: "categorical", outputs: 3, hidden: []int{4, 4}, trainings: []training{a}},
+			{name: "real", file: "real-%s.csv", likelihood: "gaussian", outputs: 1, hidden: []int{5}, trainings: []training{a}},
+			{name: "counts", drawn: synthetic.Counts, likelihood: "poisson", outputs: 1, hidden: []int{4}, train: 30, test: 12, trainings: []training{a}},
 			{name: "pictures", likelihood: "bernoulli", outputs: 1, hidden: []int{3}, asIs: true, train: 30, classes: []int{4, 9}, trainings: []training{b}},
 		}}
 }

@@ -46,7 +46,8 @@ of a table. *network*: g⁻¹(f), of a regression with σ² the mean of squares 
 a temperature τ (E21). *refit*: the same with f̂ (`+"`--refit`"+`). *nearest*: at the precision at which f̂ is nearest to the
 network on the training rows, in place of the match. *stated*: `+"`--at stated`"+`, that of the weight decay, or 1 where nothing
 says one. *held-out fifth*: a network trained on four fifths, and the temperature of its classes (τ at most %d) or its σ² from the
-last fifth. *ensemble*: %d networks of other seeds, mixed. All are MLPs 50-50 of ReLU (digits: 32), inputs standardized by the training
+last fifth. *ensemble*: %d networks of other seeds, mixed. *last layer*: laplace-torch's default, a Kronecker-factored posterior of the
+last layer at the prior precision of the largest evidence, with probit probabilities; of a regression with the evidence's σ². All are MLPs 50-50 of ReLU (digits: 32), inputs standardized by the training
 rows (digits and pictures: as they are).
 
 `, s.seeds, only, s.seeds, mostTemperature, members)
@@ -54,6 +55,9 @@ rows (digits and pictures: as they are).
 	for i := range s.sets {
 		if p := &s.sets[i]; p.about != "" {
 			fmt.Fprintf(&b, "- %s: %s\n", p.name, p.about)
+		}
+		if p := &s.sets[i]; p.drawn != nil {
+			fmt.Fprintf(&b, "- %s: %s, %d training and %d test rows\n", p.name, p.drawn.About, p.train, p.test)
 		}
 		if p := &s.sets[i]; p.most > 0 {
 			fmt.Fprintf(&b, "- %s: the first %d test rows\n", p.name, p.most)
@@ -126,7 +130,7 @@ func (s *study) compared(list []judged, of func(judged) float64) *table.Table {
 
 // goals compares the default with the network and with a held-out fifth.
 func (s *study) goals(list []judged) *table.Table {
-	t := &table.Table{Header: []string{"set", "training", "NLL − network", "≤ .003", "NLL − held-out fifth", "≤ .02", "RMSE / network", "≤ 1.01", "match δ", "s"}}
+	t := &table.Table{Header: []string{"set", "training", "NLL − network", "≤ .003", "NLL − held-out fifth", "≤ .02", "RMSE / network", "≤ 1.01", "NLL − last layer", "≤ .001", "match δ", "s"}}
 	nll := func(j judged) float64 { return float64(j.NLL) }
 	rmse := func(j judged) float64 { return float64(j.RMSE) }
 	said := func(ok bool, v float64) string {
@@ -143,10 +147,11 @@ func (s *study) goals(list []judged) *table.Table {
 			at := func(way string, of func(judged) float64) float64 { return mean(list, p.name, tr.name, way, of) }
 			network := at(byDefault, nll) - at(networkAlone, nll)
 			fifth := at(byDefault, nll) - at(heldOutFifth, nll)
+			peer := at(byDefault, nll) - at(ofLastLayer, nll)
 			ratio := at(byDefault, rmse) / at(networkAlone, rmse)
 			match := math.Exp(at(byDefault, func(j judged) float64 { return math.Log(float64(j.Precision)) }))
 			scale := math.Exp(at(byDefault, func(j judged) float64 { return math.Log(float64(j.Scale)) }))
-			t.Add(p.name, tr.name, network, said(network <= 0.003, network), fifth, said(fifth <= 0.02, fifth), ratio, said(ratio <= 1.01, ratio), match, scale)
+			t.Add(p.name, tr.name, network, said(network <= 0.003, network), fifth, said(fifth <= 0.02, fifth), ratio, said(ratio <= 1.01, ratio), peer, said(peer <= 0.001, peer), match, scale)
 		}
 	}
 	return t

@@ -14,17 +14,20 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/linearize/train"
-	"github.com/funcgp/funcgp/studies/counts"
+	"github.com/funcgp/funcgp/studies/synthetic"
 	"github.com/funcgp/funcgp/studies/table"
 )
 
 // A set is a data set with the network that is trained on it.
 type set struct {
-	name, about string
-	file        string // the begin of its files in the reference; "" of the others
+	name        string
+	about       string
+	file        string           // in the reference, with %s for train or test; "" of the others
+	drawn       *synthetic.Table // nil of the others
 	likelihood  string
 	outputs     int
 	hidden      []int // units of the hidden layers, of ReLU
+	norm        bool  // BatchNormalization before each ReLU
 	asIs        bool  // whether inputs are as they are and not standardized
 	most        int   // test rows that are predicted, the first ones; 0 for all
 	train, test int   // rows of the sets without files; test is 0 for all
@@ -68,6 +71,10 @@ var (
 		optimizer: train.Adam{}, schedule: train.Constant{}, epochs: 300, batch: 32, rate: 1e-3, lambda: 1e-4}
 	adamw = training{name: "adamw", about: "AdamW with decay .01, 300 epochs of batches of 32, step size .001",
 		optimizer: train.Adam{Decay: 0.01}, schedule: train.Constant{}, epochs: 300, batch: 32, rate: 1e-3}
+	plain = training{name: "adam", about: "the same without weight decay",
+		optimizer: train.Adam{}, schedule: train.Constant{}, epochs: 300, batch: 32, rate: 1e-3}
+	strong = training{name: "adam1e-2", about: "the same with weight decay 1e-2",
+		optimizer: train.Adam{}, schedule: train.Constant{}, epochs: 300, batch: 32, rate: 1e-3, lambda: 1e-2}
 	short = training{name: "adam-40", about: "Adam, 40 epochs, δ = 1",
 		optimizer: train.Adam{}, schedule: train.Cosine{}, epochs: 40, batch: 256, rate: 3e-3, delta: 1}
 	sgd = training{name: "sgd", about: "SGD with momentum .9, 100 epochs, no decay",
@@ -77,13 +84,23 @@ var (
 )
 
 var all = []set{
-	{name: "wine", file: "wine-adam1e-4", likelihood: "categorical", outputs: 3, hidden: []int{50, 50}, trainings: []training{adam, adamw}},
-	{name: "breast_cancer", file: "breast_cancer-adam1e-4", likelihood: "categorical", outputs: 2, hidden: []int{50, 50}, trainings: []training{adam, adamw}},
-	{name: "overlap5", file: "overlap5-adamw", likelihood: "categorical", outputs: 5, hidden: []int{50, 50}, most: 400, trainings: []training{adam, adamw}},
-	{name: "digits", file: "digits-adam1e-4", likelihood: "categorical", outputs: 10, hidden: []int{32}, asIs: true, most: 400, trainings: []training{adam}},
-	{name: "diabetes", file: "diabetes-adam1e-4", likelihood: "gaussian", outputs: 1, hidden: []int{50, 50}, trainings: []training{adam, adamw}},
-	{name: "hetero", file: "hetero-adam1e-4", likelihood: "gaussian", outputs: 1, hidden: []int{50, 50}, trainings: []training{adam, adamw}},
-	{name: "counts", about: counts.About + ", 300 training and 1,000 test rows", likelihood: "poisson", outputs: 1, hidden: []int{50, 50}, train: 300, test: 1000, trainings: []training{adam, adamw}},
+	{name: "wine", file: "match/wine-adam1e-4-%s.csv", likelihood: "categorical", outputs: 3, hidden: []int{50, 50}, trainings: []training{adam, adamw}},
+	{name: "breast_cancer", file: "match/breast_cancer-adam1e-4-%s.csv", likelihood: "categorical", outputs: 2, hidden: []int{50, 50}, trainings: []training{adam, adamw}},
+	{name: "overlap5", file: "match/overlap5-adamw-%s.csv", likelihood: "categorical", outputs: 5, hidden: []int{50, 50}, most: 400, trainings: []training{adam, adamw}},
+	{name: "digits", file: "match/digits-adam1e-4-%s.csv", likelihood: "categorical", outputs: 10, hidden: []int{32}, asIs: true, most: 400, trainings: []training{adam}},
+	{name: "diabetes", file: "match/diabetes-adam1e-4-%s.csv", likelihood: "gaussian", outputs: 1, hidden: []int{50, 50}, trainings: []training{adam, adamw}},
+	{name: "hetero", file: "match/hetero-adam1e-4-%s.csv", likelihood: "gaussian", outputs: 1, hidden: []int{50, 50}, trainings: []training{adam, adamw}},
+	{name: "sonar", file: "defaults/sonar0.%s.csv", likelihood: "categorical", outputs: 2, hidden: []int{50, 50}, trainings: []training{adam}},
+	{name: "sonar, BatchNorm", file: "defaults/sonar0.%s.csv", likelihood: "categorical", outputs: 2, hidden: []int{50, 50}, norm: true, trainings: []training{plain}},
+	{name: "pima", file: "defaults/pima_bn.%s.csv", likelihood: "bernoulli", outputs: 1, hidden: []int{50, 50}, trainings: []training{adam}},
+	{name: "pima, BatchNorm", file: "defaults/pima_bn.%s.csv", likelihood: "bernoulli", outputs: 1, hidden: []int{50, 50}, norm: true, trainings: []training{plain}},
+	{name: "vehicle", file: "defaults/vehicle0.%s.csv", likelihood: "categorical", outputs: 4, hidden: []int{50, 50}, trainings: []training{adam}},
+	{name: "vehicle, BatchNorm", file: "defaults/vehicle0.%s.csv", likelihood: "categorical", outputs: 4, hidden: []int{50, 50}, norm: true, trainings: []training{plain}},
+	{name: "waveform", drawn: synthetic.Waveform, likelihood: "categorical", outputs: 3, hidden: []int{50, 50}, train: 300, test: 1000, trainings: []training{adam, strong}},
+	{name: "boston", file: "defaults/boston0.%s.csv", likelihood: "gaussian", outputs: 1, hidden: []int{50, 50}, trainings: []training{adam}},
+	{name: "boston, BatchNorm", file: "defaults/boston0.%s.csv", likelihood: "gaussian", outputs: 1, hidden: []int{50, 50}, norm: true, trainings: []training{plain}},
+	{name: "servo", file: "defaults/servo0.%s.csv", likelihood: "gaussian", outputs: 1, hidden: []int{50, 50}, trainings: []training{adam}},
+	{name: "counts", drawn: synthetic.Counts, likelihood: "poisson", outputs: 1, hidden: []int{50, 50}, train: 300, test: 1000, trainings: []training{adam, adamw}},
 	{name: "4-9", about: "MNIST's 4 and 9, 600 training rows and all test rows, MLP 784-32-1", likelihood: "bernoulli", outputs: 1, hidden: []int{32}, asIs: true, train: 600, classes: []int{4, 9}, trainings: []training{short, sgd, long}},
 }
 
@@ -109,12 +126,13 @@ func (s *set) open(ctx context.Context, reference, pictures, dir string, seed in
 			return nil, err
 		}
 		r.flags = []string{"--data", pictures, "--classes", strings.Trim(strings.ReplaceAll(fmt.Sprint(s.classes), " ", ","), "[]"), "--train-count", strconv.Itoa(s.train)}
-	case s.file == "":
-		if err = counts.Write(dir, filepath.Base(base), s.train, s.test, uint64(seed)); err != nil {
+	case s.drawn != nil:
+		if err = s.drawn.Write(dir, filepath.Base(base), s.train, s.test, uint64(seed)); err != nil {
 			return nil, err
 		}
 	default:
-		if r, err = s.read(ctx, filepath.Join(reference, s.file+"-train.csv"), filepath.Join(reference, s.file+"-test.csv")); err != nil {
+		part := func(name string) string { return filepath.Join(reference, strings.Replace(s.file, "%s", name, 1)) }
+		if r, err = s.read(ctx, part("train"), part("test")); err != nil {
 			return nil, err
 		}
 		if err = s.write(r, dir, filepath.Base(base), seed); err != nil {
@@ -216,7 +234,11 @@ func (s *set) network(shape network.Shape, seed uint64) (*network.Network, error
 		layers = append(layers, network.Flatten{})
 	}
 	for _, units := range s.hidden {
-		layers = append(layers, network.Dense{Units: units}, network.ReLU)
+		layers = append(layers, network.Dense{Units: units})
+		if s.norm {
+			layers = append(layers, network.BatchNorm{})
+		}
+		layers = append(layers, network.ReLU)
 	}
 	return network.Seeded(seed, shape, append(layers, network.Dense{Units: s.outputs})...)
 }

@@ -1,4 +1,4 @@
-package counts_test
+package synthetic_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/funcgp/funcgp/studies/counts"
+	"github.com/funcgp/funcgp/studies/synthetic"
 )
 
 // TestWrite checks that counts have about the mean and the variance of their rates, and that two
@@ -17,7 +17,7 @@ import (
 func TestWrite(t *testing.T) {
 	dir := t.TempDir()
 	read := func(name string, seed uint64) *dataset.Set {
-		require.NoError(t, counts.Write(dir, name, 20, 4000, seed))
+		require.NoError(t, synthetic.Counts.Write(dir, name, 20, 4000, seed))
 		d, err := dataset.Open(context.Background(), filepath.Join(dir, name+"-train.csv"), &dataset.OpenOptions{TestFile: filepath.Join(dir, name+"-test.csv")})
 		require.NoError(t, err)
 		require.Equal(t, 20, d.Train.Len())
