@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -111,14 +112,14 @@ func roots() []string {
 	}
 }
 
-// repository walks up from the working directory to the folder of go.mod.
+// repository walks up from the working directory to the folder of this module, past those of nested modules.
 func repository() (string, bool) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", false
 	}
 	for {
-		if isFile(filepath.Join(dir, "go.mod")) {
+		if mod, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil && moduleLine.Match(mod) {
 			return dir, true
 		}
 		up := filepath.Dir(dir)
@@ -128,6 +129,8 @@ func repository() (string, bool) {
 		dir = up
 	}
 }
+
+var moduleLine = regexp.MustCompile(`(?m)^module github\.com/funcgp/funcgp\r?$`)
 
 func isFile(path string) bool {
 	info, err := os.Stat(path)
