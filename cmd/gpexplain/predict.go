@@ -166,6 +166,9 @@ func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 	case "mc":
 		link = predictive.MonteCarlo{Samples: s.samples, Seed: p.Limits.Seed}
 	}
+	if s.weights.Predictive == "linear" {
+		link = predictive.Linear{}
+	}
 	var y *mat.Dense // nil where the targets are unknown
 	if rows.Set.Labelled() {
 		if y, err = p.Targets(rows); err != nil {

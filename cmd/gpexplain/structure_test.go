@@ -98,7 +98,38 @@ func TestPredictiveLinear(t *testing.T) {
 		require.InDelta(t, float64(want[i].Mean[0]), float64(parameters[i].Mean[0]), 1e-6)
 		require.InDelta(t, float64(want[i].ObservationSD[0]), float64(parameters[i].ObservationSD[0]), 1e-6)
 	}
-	require.Contains(t, refuse(t, 1, append([]string{"predict", "--predictive", "linear"}, openReference(t, "poisson").args...)...), "is for the gaussian likelihood")
+	require.Contains(t, refuse(t, 1, append([]string{"predict", "--predictive", "linear", "--structure", "kfac"}, ref.args...)...), "give --structure full")
+}
+
+// Of classes and counts the closed form has the network's own mean, and the covariance to first order [thesis 3.16].
+func TestThesis316PredictiveLinear(t *testing.T) {
+	for _, name := range []string{"categorical", "two-moons", "poisson"} {
+		ref := openReference(t, name)
+		for _, structure := range []string{"", "diag"} {
+			args := []string{"--json", "--calibrate", "none", "--predictive", "linear"}
+			if structure != "" {
+				args = append(args, "--structure", structure)
+			}
+			rows, sum := predicted(t, ref.run(t, "predict", args...))
+			require.Equal(t, "linear", sum.Fit.Predictive)
+			for _, r := range rows {
+				if name == "poisson" {
+					rate := math.Exp(float64(r.Mean[0]))
+					require.InEpsilon(t, rate, float64(r.ObservationMean[0]), 1e-12)
+					require.InEpsilon(t, math.Sqrt(rate+rate*rate*float64(r.Covariance[0][0])), float64(r.ObservationSD[0]), 1e-12)
+					continue
+				}
+				require.Equal(t, r.MAPProbability, r.Probability)
+				if name == "two-moons" {
+					p := float64(r.Probability[1])
+					require.InDelta(t, p*float64(r.Probability[0])*math.Sqrt(float64(r.Covariance[0][0])), float64(r.ProbabilitySD[1]), 1e-12)
+				}
+			}
+			if name != "poisson" {
+				require.InDelta(t, float64(sum.MAPNLL), float64(sum.NLL), 1e-12)
+			}
+		}
+	}
 }
 
 // Held-out rows calibrate a posterior over the parameters, and give coverage.
@@ -132,8 +163,7 @@ func TestStructureRefusals(t *testing.T) {
 		"--predictive bnn --link mc":                            "--link is for --predictive glm",
 		"--predictive bnn --posterior x":                        "cannot be given with --posterior",
 		"--structure diag --posterior x":                        "--posterior is for posteriors over functions",
-		"--predictive linear --structure kfac":                  "give --structure full",
-		"--predictive linear --likelihood bernoulli":            "is for the gaussian likelihood",
+		"--predictive linear --likelihood heteroscedastic":      "is not for the heteroscedastic likelihood",
 		"--structure full --samples 10":                         "--samples is for --link mc, --predictive bnn, --latent or --decoder",
 		"--predictive bnn --structure last-layer --inducing 10": "--inducing is for posteriors over functions",
 	} {

@@ -20,6 +20,7 @@ import (
 //	QMC         a Logistic likelihood                 E g⁻¹(f) to a stated error
 //	Probit      a Logistic likelihood                 g⁻¹ of shrunken logits
 //	MonteCarlo  any likelihood                        average of g⁻¹ over draws, with a seed
+//	Linear      classes, counts, a Gaussian           g⁻¹(f), with the covariance of g⁻¹ to first order
 //	Bridge      a Logistic likelihood                 mean of a Dirichlet distribution
 //
 // Bernoulli, Poisson and Gaussian are Marginal for any C, and Heteroscedastic is Coupled. Bernoulli and Categorical

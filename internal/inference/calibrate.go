@@ -337,7 +337,7 @@ func (k *Calibration) leaveOut(ctx context.Context, p *problem.Problem, rows []i
 	answers := &Predictions{Network: m.mean, Mean: m.mean, Cov: m.cov, Likelihood: scaled, Tempered: mean, Scaled: cov, Unsure: unsure}
 	if p.Task.Classes != nil {
 		answers.Prob, answers.MAPProb = bothClasses(calibrated.Response), bothClasses(network.Response)
-	} else if err := answers.observe(); err != nil {
+	} else if err := answers.observe(predictive.Exact{}); err != nil {
 		return err
 	}
 	for i, at := range rows {

@@ -383,6 +383,12 @@ func (q *Posterior) PredictBy(ctx context.Context, function gp.Latent, task *pro
 	if out.Likelihood, out.Tempered, out.Scaled, err = out.calibration.Apply(lik, out.Mean, out.Cov); err != nil {
 		return nil, err
 	}
+	if _, linear := link.(predictive.Linear); linear {
+		// The rate of counts is that of the mean already.
+		if _, counts := lik.(glm.Counting); counts {
+			out.Tempered = out.Mean
+		}
+	}
 	if out.scales = (&result.Scales{Scale: 1, Temperature: 1, NoiseScale: 1}); q.Calibration != nil {
 		k := &q.Calibration.Calibration
 		out.scales = &result.Scales{Scale: cmp.Or(k.Scale, 1), Temperature: cmp.Or(k.Temperature, 1), NoiseScale: cmp.Or(k.NoiseScale, 1), Shift: k.Shift}
@@ -399,7 +405,7 @@ func (q *Posterior) PredictBy(ctx context.Context, function gp.Latent, task *pro
 				return nil, err
 			}
 		}
-		return out, out.observe()
+		return out, out.observe(link)
 	}
 	if err := out.respond(ctx, y, link); err != nil {
 		return nil, err
@@ -465,7 +471,7 @@ func (o *Predictions) respond(ctx context.Context, y *mat.Dense, link predictive
 	}
 	rest := mat.NewDense(t, 1, nil)
 	switch link.(type) {
-	case predictive.Exact, predictive.QMC, predictive.Probit:
+	case predictive.Exact, predictive.QMC, predictive.Probit, predictive.Linear:
 		// E σ(−f), which keeps its digits where p is 1 to rounding.
 		var minus mat.Dense
 		minus.Scale(-1, o.Tempered)
@@ -482,9 +488,17 @@ func (o *Predictions) respond(ctx context.Context, y *mat.Dense, link predictive
 }
 
 // observe fills in what a regression says of a new observation.
-func (o *Predictions) observe() error {
+func (o *Predictions) observe(by predictive.Link) error {
+	var link interface {
+		predictive.Link
+		predictive.Splitter
+	} = predictive.Exact{}
+	linear, isLinear := by.(predictive.Linear)
+	if isLinear {
+		link = linear
+	}
 	t, c := o.Mean.Dims()
-	link, targets := predictive.Exact{}, o.Likelihood.Targets(c)
+	targets := o.Likelihood.Targets(c)
 	var response mat.Dense
 	if err := link.PredictTo(&response, nil, o.Likelihood, o.Tempered, o.Scaled); err != nil {
 		return err

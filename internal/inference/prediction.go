@@ -124,7 +124,7 @@ func (o *Predictions) WithMean(ctx context.Context, mean *mat.Dense, link predic
 		return nil, err
 	}
 	if o.Prob == nil {
-		return &other, other.observe()
+		return &other, other.observe(link)
 	}
 	return &other, other.respond(ctx, nil, link)
 }

@@ -42,20 +42,24 @@ training row, so that nothing is calibrated unless --calibrate heldout is given.
 
 --predictive bnn draws parameters from that posterior, by default the full one, and
 runs the network with them; mean and covariance are then those of its outputs over
-the draws, and nothing is calibrated. --predictive linear is the closed form of the
-linear-Gaussian model, whose mean is that of the regression on the linearization.`
+the draws, and nothing is calibrated. --predictive linear linearizes the response too:
+a new observation is normal, with the covariance of the probabilities or rates to first
+order, and of a regression with the mean of the regression on the linearization.`
 
 // InWeights tells whether the answers come from a posterior over the parameters.
 func (s *WeightFlags) InWeights() bool { return s.Structure != "" || s.Predictive == "bnn" }
 
 // Answer loads, or fits and calibrates, the posterior that all flags ask for.
 func (s *WeightFlags) Answer(ctx context.Context, c *job.Job, p *problem.Problem, f *Flags, method string) (*Posterior, error) {
-	if s.Predictive == "linear" && !problem.HasNoise(p.Task.Likelihood) {
-		return nil, job.FullErrorf("--predictive linear is for the gaussian likelihood, but %s has the %s likelihood; leave it out", p.Model.Name, p.Task.Likelihood.Name())
+	if s.Predictive == "linear" && problem.HasLogVariances(p.Task.Likelihood) {
+		return nil, job.FullErrorf("--predictive linear is for classes, counts and one noise variance, but %s has the %s likelihood; leave it out", p.Model.Name, p.Task.Likelihood.Name())
 	}
 	var o Options
-	if s.Predictive == "linear" {
-		o.AtTheta, o.mean = true, gp.LinearGaussian
+	if o.AtTheta = s.Predictive == "linear"; o.AtTheta && problem.HasNoise(p.Task.Likelihood) {
+		if s.Structure != "" && s.Structure != "full" {
+			return nil, job.FullErrorf("--predictive linear takes the mean of the whole regression, so that --structure %s has none; leave it out, or give --structure full", s.Structure)
+		}
+		o.mean = gp.LinearGaussian
 	}
 	if !s.InWeights() {
 		if p.Saved != nil {

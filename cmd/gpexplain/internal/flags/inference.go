@@ -67,8 +67,7 @@ var Parameters = func() []Rule {
 	rules := []Rule{
 		OneOf("structure", inference.Structures),
 		OneOf("predictive", inference.Predictives),
-		Refuse("--predictive linear takes the mean of the whole regression, so that --structure {structure} has none; leave it out, or give --structure full", "predictive=linear", "structure", "!structure=full"),
-		Refuse("--predictive linear is for the gaussian likelihood, not {likelihood}", "predictive=linear", "likelihood", "!likelihood=gaussian"),
+		Refuse("--predictive linear is not for the {likelihood} likelihood", "predictive=linear", "likelihood=heteroscedastic"),
 		For("predictive=glm", "", "link"),
 		Refuse("--predictive {predictive} cannot be given with --posterior, whose predictions are those of the linearized network; leave one of them out", "!predictive=glm", "posterior"),
 		Refuse("--calibrate heldout scales a covariance, and --predictive bnn has draws; leave one of them out", "calibrate=heldout", "predictive=bnn"),
@@ -140,5 +139,5 @@ func Coverage(c *cobra.Command, s *inference.CoverageFlags) {
 func Weights(c *cobra.Command, s *inference.WeightFlags) {
 	f := c.Flags()
 	f.StringVar(&s.Structure, "structure", "", "take the posterior over the parameters with the `STRUCTURE` full, diag, block (a block a layer), kfac, kfac-damped, last-layer, subnetwork or chain")
-	f.StringVar(&s.Predictive, "predictive", "glm", "`HOW` predictions are made: glm, of the linearized network; bnn, by drawing parameters and running the network; or linear, the closed form of a gaussian likelihood")
+	f.StringVar(&s.Predictive, "predictive", "glm", "`HOW` predictions are made: glm, of the linearized network; bnn, by drawing parameters and running the network; or linear, with the response linearized too")
 }
