@@ -47,7 +47,7 @@ a temperature τ (E21). *refit*: the same with f̂ (`+"`--refit`"+`). *nearest*:
 network on the training rows, in place of the match. *stated*: `+"`--at stated`"+`, that of the weight decay, or 1 where nothing
 says one. *held-out fifth*: a network trained on four fifths, and the temperature of its classes (τ at most %d) or its σ² from the
 last fifth. *ensemble*: %d networks of other seeds, mixed. *last layer*: laplace-torch's default, a Kronecker-factored posterior of the
-last layer at the prior precision of the largest evidence, with probit probabilities; of a regression with the evidence's σ². All are MLPs 50-50 of ReLU (digits: 32), inputs standardized by the training
+last layer at the prior precision of the largest evidence, with probit probabilities; of a regression with the evidence's σ². All are MLPs 50-50 of ReLU (digits: 32; -bn: BatchNormalization before each ReLU), inputs standardized by the training
 rows (digits and pictures: as they are).
 
 `, s.seeds, only, s.seeds, mostTemperature, members)
