@@ -3,15 +3,18 @@ package dataset
 import (
 	"context"
 	"slices"
+
+	"gonum.org/v1/gonum/mat"
 )
 
 // quartileNumbers bounds the numbers that Quartiles holds at a time.
 const quartileNumbers = 1 << 25
 
 // Quartiles returns of each feature of these rows the least number, the lower quartile, the median, the upper quartile and the
-// largest, with linear interpolation between ranks as NumPy's percentile. The error is one of Set.Read.
-func (s *Subset) Quartiles(ctx context.Context) (q [5][]float64, err error) {
-	d, n := s.Set.Dim(), s.Len()
+// largest, with linear interpolation between ranks as NumPy's percentile. Rows of other sets count with them. The error is one of
+// Set.Read.
+func (s *Subset) Quartiles(ctx context.Context, others ...*Subset) (q [5][]float64, err error) {
+	d, n := s.Set.Dim(), s.lenWith(others)
 	for k := range q {
 		q[k] = make([]float64, d)
 	}
@@ -21,17 +24,14 @@ func (s *Subset) Quartiles(ctx context.Context) (q [5][]float64, err error) {
 		for j := range columns {
 			columns[j] = make([]float64, 0, n)
 		}
-		const tile = 256
-		for lo := 0; lo < n; lo += tile {
-			x, err := s.Set.Read(ctx, s.Pos[lo:min(lo+tile, n)])
-			if err != nil {
-				return q, err
-			}
+		if err := s.each(ctx, others, func(x *mat.Dense) {
 			for i := range x.RawMatrix().Rows {
 				for j := range columns {
 					columns[j] = append(columns[j], x.At(i, first+j))
 				}
 			}
+		}); err != nil {
+			return q, err
 		}
 		for j, v := range columns {
 			slices.Sort(v)

@@ -22,4 +22,11 @@ func TestQuartiles(t *testing.T) {
 	one := testref.Must(d.Train.Select(&SelectOptions{Rows: []int{3}}))(t)
 	q = testref.Must(one.Quartiles(context.Background()))(t)
 	require.Equal(t, [5][]float64{{4, 5}, {4, 5}, {4, 5}, {4, 5}, {4, 5}}, q)
+	// Rows of others count as if they were of the same set, and so they do in moments.
+	rest := testref.Must(d.Train.Select(&SelectOptions{Rows: []int{0, 1, 2, 4, 5}}))(t)
+	both := testref.Must(one.Quartiles(context.Background(), rest))(t)
+	require.Equal(t, testref.Must(all.Quartiles(context.Background()))(t), both)
+	a, b := testref.Must(all.Scaling(context.Background()))(t), testref.Must(one.Scaling(context.Background(), rest))(t)
+	require.InDeltaSlice(t, a.Mean, b.Mean, 1e-14)
+	require.InDeltaSlice(t, a.Scale, b.Scale, 1e-14)
 }

@@ -94,9 +94,23 @@ func NewScaling(x *mat.Dense) (*Scaling, error) {
 
 // Scaling returns the scaling that standardizes the inputs of these rows: by column
 // for features, and by channel for pictures, of all its pixels together. Constant ones
-// have scale 1. It holds few rows at a time. The error is an error of NewScaling or Set.Read.
-func (s *Subset) Scaling(ctx context.Context) (*Scaling, error) {
-	each := func(do func(x *mat.Dense)) error {
+// have scale 1. Rows of other sets count with them. It holds few rows at a time. The error is an error of NewScaling or Set.Read.
+func (s *Subset) Scaling(ctx context.Context, others ...*Subset) (*Scaling, error) {
+	each := func(do func(x *mat.Dense)) error { return s.each(ctx, others, do) }
+	n := s.lenWith(others)
+	if !s.Set.Images() {
+		return scalingOf(s.Set.Dim(), false, 1, float64(n), "feature", "rescale the column", each)
+	}
+	channels := s.Set.Shape[0]
+	if s.Set.last {
+		channels, _, _ = s.Set.Picture()
+	}
+	return scalingOf(channels, s.Set.last, float64(n*(s.Set.Dim()/channels)), 1, "channel", "rescale the pictures", each)
+}
+
+// each reads these rows and those of others a few at a time.
+func (s *Subset) each(ctx context.Context, others []*Subset, do func(x *mat.Dense)) error {
+	for _, s := range append([]*Subset{s}, others...) {
 		const tile = 256
 		for lo := 0; lo < s.Len(); lo += tile {
 			x, err := s.Set.Read(ctx, s.Pos[lo:min(lo+tile, s.Len())])
@@ -105,16 +119,17 @@ func (s *Subset) Scaling(ctx context.Context) (*Scaling, error) {
 			}
 			do(x)
 		}
-		return nil
 	}
-	if !s.Set.Images() {
-		return scalingOf(s.Set.Dim(), false, 1, float64(s.Len()), "feature", "rescale the column", each)
+	return nil
+}
+
+// lenWith is the number of these rows and those of others.
+func (s *Subset) lenWith(others []*Subset) int {
+	n := s.Len()
+	for _, o := range others {
+		n += o.Len()
 	}
-	channels := s.Set.Shape[0]
-	if s.Set.last {
-		channels, _, _ = s.Set.Picture()
-	}
-	return scalingOf(channels, s.Set.last, float64(s.Len()*(s.Set.Dim()/channels)), 1, "channel", "rescale the pictures", each)
+	return n
 }
 
 // PerChannel returns the scaling of all columns that one number a channel of images with their channels last is; other

@@ -14,6 +14,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network/head"
@@ -48,6 +49,7 @@ const (
 
 	nearOptimum = .3   // strain
 	guessRows   = 1000 // training rows that candidates are compared on
+	leakRows    = 5e4  // training rows beyond which test rows change a scaling by too little
 	strainWork  = 1e4  // gradients of single outputs
 	recordWork  = 8e6  // numbers before a BatchNormalization
 	reachable   = 1e-6 // loss of labels
@@ -207,6 +209,38 @@ func (c *comparison) choose(ctx context.Context, all []*candidate) (*guess, erro
 		}
 	}
 	return g, nil
+}
+
+// leaked tells whether inputs were scaled by training and test rows together, as where a scaler was fitted before the rows were
+// split: by the score, which then is the better one by as much as tells twins apart. That way is next then, and not taken, so that no answer
+// depends on which test rows are there.
+func (c *comparison) leaked(ctx context.Context, g *guess, train *dataset.Subset, test *dataset.Set) (bool, error) {
+	way := slices.IndexFunc(tableWays, func(w tableWay) bool {
+		return g.best.words == w.words || strings.HasPrefix(g.best.words, w.words+" and ")
+	})
+	if train.Set.Images() || test.Len() == 0 || way < 0 || tableWays[way].name == "no" || tableWays[way].name == "255" || train.Len() > leakRows {
+		return false, nil
+	}
+	ways, err := standardized(ctx, train, c.model.wholeColumns(), &dataset.Subset{Set: test, Pos: dense.Range(test.Len())})
+	if err != nil {
+		return false, err
+	}
+	with := *g.best
+	with.inputs = ways[tableWays[way].name]
+	words := strings.Replace(tableWays[way].words, "the training rows", "training and test rows", 1)
+	if words == tableWays[way].words {
+		words += ", of training and test rows"
+	}
+	with.words = words + strings.TrimPrefix(g.best.words, tableWays[way].words)
+	with.flags = append([]string{fmt.Sprintf("--input-mean %s --input-sd %s", commas(with.inputs.Mean), commas(with.inputs.Scale))}, g.best.flags[1:]...)
+	if _, err := c.choose(ctx, []*candidate{g.best, &with}); err != nil {
+		return false, err
+	}
+	if !differ(g.best, &with) || !(g.best.score-with.score > unsureOfTwins) {
+		return false, nil
+	}
+	g.next, g.margin = &with, with.score-g.best.score
+	return true, nil
 }
 
 // twins tells whether two candidates differ by deviations over N and over N − 1 alone.

@@ -64,6 +64,42 @@ func (m *trained) answers(t *testing.T, inputs, targets *dataset.Scaling) *candi
 	return a
 }
 
+// A line that is the optimum of inputs scaled by training and test rows together is answered for by the training rows alone, with a
+// warning whose flags say how it was; the optimum of inputs scaled by the training rows is answered for without one.
+func TestGuessOfScalerOfAllRows(t *testing.T) {
+	const n, of = 200, 260
+	rng := rand.New(rand.NewPCG(5, 5))
+	x, y := make([]float64, of), make([]float64, of)
+	var parts [2]strings.Builder
+	for i := range x {
+		if i == 0 || i == n {
+			parts[i/n].WriteString("x,y\n")
+		}
+		x[i] = 2 + 3*rng.NormFloat64() + float64(i/n)
+		y[i] = 2*x[i] + .5*rng.NormFloat64()
+		fmt.Fprintf(&parts[i/n], "%v,%v\n", x[i], y[i])
+	}
+	given := ScalingFlags{Standardize: "auto", TargetMean: numbersFlag{name: "target-mean", Text: "0"}, TargetSD: numbersFlag{name: "target-sd", Text: "1"}}
+	for _, seen := range []int{n, of} {
+		data := tableOf(t, parts[0].String())
+		data.Test = tableOf(t, parts[1].String()).Train
+		rows := testref.Must(data.Train.Select(nil))(t)
+		mean, sd := stat.PopMeanStdDev(x[:seen], nil)
+		bias, slope := stat.LinearRegression(x[:n], y[:n], nil, false)
+		net := testref.Must(network.Sequential(network.Shape{1}, network.Dense{Units: 1}))(t)
+		net = testref.Must(net.WithTheta([]float64{slope * sd, bias + slope*mean}))(t)
+		m := &trained{&Model{Name: "m", Net: net, Outputs: 1, Meta: &Metadata{}}, &Task{Likelihood: LikelihoodNamed("gaussian"), Noise: 1}, data, rows, mat.NewDense(n, 1, rows.Targets)}
+		s, said := m.scaling(t, &given)
+		require.InDeltaSlice(t, testref.Must(rows.Scaling(t.Context()))(t).Mean, s.Inputs.Mean, 1e-12)
+		if seen == n {
+			require.NotContains(t, said, "warning")
+			continue
+		}
+		require.Contains(t, said, "with inputs standardized by training and test rows")
+		require.Contains(t, said, fmt.Sprintf("or --input-mean %.6g --input-sd %.6g for the other", mean, sd))
+	}
+}
+
 // Counts that a network was trained on by the Poisson loss are read as such, and by least squares as real numbers; what is given is
 // not looked for.
 func TestGuessOfCounts(t *testing.T) {

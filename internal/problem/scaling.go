@@ -98,7 +98,7 @@ func scalingOf(ctx context.Context, c *job.Job, f *ScalingFlags, m *Model, t *Ta
 	}
 	t.open = t.open && t.NoiseFrom == fromDefault // a noise variance is of real numbers
 	if m.Net != nil && (s.InputsFrom == "" || s.TargetsFrom == "" || t.open) {
-		if err := s.guess(ctx, c, m, t, train, y); err != nil {
+		if err := s.guess(ctx, c, m, t, d, train, y); err != nil {
 			return nil, err
 		}
 	}
@@ -107,7 +107,7 @@ func scalingOf(ctx context.Context, c *job.Job, f *ScalingFlags, m *Model, t *Ta
 
 // guess decides what is still open by what the network does on its training rows: see candidate. A message says what was
 // chosen, and a warning where another is not ruled out.
-func (s *Scaling) guess(ctx context.Context, c *job.Job, m *Model, t *Task, train *dataset.Subset, y *mat.Dense) error {
+func (s *Scaling) guess(ctx context.Context, c *job.Job, m *Model, t *Task, d *dataset.Data, train *dataset.Subset, y *mat.Dense) error {
 	inputs, err := []*candidate{{inputs: s.Inputs}}, error(nil)
 	if s.InputsFrom == "" {
 		if inputs, err = inputWays(ctx, train, m.wholeColumns()); err != nil {
@@ -145,7 +145,13 @@ func (s *Scaling) guess(ctx context.Context, c *job.Job, m *Model, t *Task, trai
 			return err
 		}
 	}
-	if !g.sure() {
+	doubtful := !g.sure()
+	if !doubtful && s.InputsFrom == "" {
+		if doubtful, err = rows.leaked(ctx, g, train, d.Test); err != nil {
+			return err
+		}
+	}
+	if doubtful {
 		if err := c.Alarm(g.doubt()); err != nil {
 			return err
 		}

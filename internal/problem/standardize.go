@@ -15,7 +15,7 @@ import (
 var Standardizations = []string{"auto", "yes", "sample", "robust", "minmax", "signed", "255", "no"}
 
 // tableWays are the ways in which columns of a table are scaled, the likeliest first of those with the same answers.
-var tableWays = []struct{ name, words string }{
+var tableWays = []tableWay{
 	{"no", "inputs as they are"},
 	{"yes", "inputs standardized by the training rows"},
 	{"sample", "inputs standardized by the training rows, with deviations over N − 1"},
@@ -25,14 +25,20 @@ var tableWays = []struct{ name, words string }{
 	{"255", "inputs divided by 255"},
 }
 
-// standardized returns what a value of --standardize does to columns of a table, all ways from one or two passes over the rows. A
-// deviation of 0 counts as 1.
-func standardized(ctx context.Context, train *dataset.Subset, whole []int) (map[string]*dataset.Scaling, error) {
-	rows, err := train.Scaling(ctx)
+type tableWay struct{ name, words string }
+
+// standardized returns what a value of --standardize does to columns of a table, all ways from one or two passes over the rows, among
+// which are others that a scaler may have seen. A deviation of 0 counts as 1.
+func standardized(ctx context.Context, train *dataset.Subset, whole []int, others ...*dataset.Subset) (map[string]*dataset.Scaling, error) {
+	n := train.Len()
+	for _, o := range others {
+		n += o.Len()
+	}
+	rows, err := train.Scaling(ctx, others...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", train.Set.File, err)
 	}
-	q, err := train.Quartiles(ctx)
+	q, err := train.Quartiles(ctx, others...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", train.Set.File, err)
 	}
@@ -49,7 +55,7 @@ func standardized(ctx context.Context, train *dataset.Subset, whole []int) (map[
 	ways := map[string]*dataset.Scaling{
 		"no":     nil,
 		"yes":    unscaled(rows, whole),
-		"sample": unscaled(sample(rows, train.Len()), whole),
+		"sample": unscaled(sample(rows, n), whole),
 		"robust": by(func(j int) float64 { return q[2][j] }, func(j int) float64 { return q[3][j] - q[1][j] }),
 		"minmax": by(func(j int) float64 { return q[0][j] }, func(j int) float64 { return q[4][j] - q[0][j] }),
 		"signed": by(func(j int) float64 { return q[0][j]/2 + q[4][j]/2 }, func(j int) float64 { return q[4][j]/2 - q[0][j]/2 }),
