@@ -9,7 +9,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// Linear is the linear-Gaussian predictive [thesis eq. 3.16]: the response is linearized at the mean of f, so that
+// Linear is the linear-Gaussian predictive (E11) [thesis eq. 3.16]: the response is linearized at the mean of f, so that
 //
 //	y ~ N(g⁻¹(f), G Σ Gᵀ + Var[y|f]),   G = ∂g⁻¹/∂f
 //
