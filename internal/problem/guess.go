@@ -180,6 +180,14 @@ func (c *comparison) choose(ctx context.Context, all []*candidate) (*guess, erro
 			return nil, err
 		}
 	}
+	// A network that loses more than a constant was not trained so, where with another way it loses less.
+	if slices.ContainsFunc(all, func(a *candidate) bool { return a.loss < 1 }) {
+		for _, a := range all {
+			if !(a.loss < 1) {
+				a.score = math.Inf(1)
+			}
+		}
+	}
 	// Only those that could still be the best, or near it, have their strain taken.
 	most := math.Log(mostStrain) - math.Log(strainFloor)
 	least := slices.MinFunc(all, func(a, b *candidate) int { return compare(a.score, b.score) })
