@@ -1,7 +1,8 @@
 """Trains small networks whose inputs and targets are scaled outside of them, in the ways that people scale.
 
-    train.py OUT FROM TO      # seeds; FUNCGP_UCI and FUNCGP_DEFAULTS are folders of tables, whose last column is the target
+    train.py OUT FROM TO [all]      # seeds; FUNCGP_UCI and FUNCGP_DEFAULTS are folders of tables, whose last column is the target
 
+With all, inputs are scaled by training and test rows together, as where a scaler is fitted before the rows are split. It
 writes OUT/SEED.onnx, OUT/SEED.train.csv and OUT/SEED.test.csv in the units of the data, and OUT/SEED.json: how the network was
 trained, and the flags of gpexplain that say so. Seeds that are there are left out.
 """
@@ -171,16 +172,19 @@ def training(rng, net, kind, x, t):
     return c
 
 
-def train(seed):
+def train(seed, together):
     """A network, training and test rows, and how it was trained; None where the training failed."""
     rng, name, kind, scale, x, y = draw(seed)
+    if together and scale in ("raw", "255"):
+        scale = "sd"
+    every = x
     torch.manual_seed(seed)
     test = max(20, len(y) // 4)
     (xt, yt), (x, y) = (x[:test], y[:test]), (x[test:], y[test:])
     classes = len(np.unique(y))
     if classes < 2 or kind == "classes" and set(yt) - set(y):
         return None
-    mean, sd = scaling(scale, x)
+    mean, sd = scaling(scale, every if together else x)
     target, m, s = "raw", 0.0, 1.0
     if kind == "numbers":
         target = str(rng.choice(["raw", "sd", "sd1"]))
@@ -191,7 +195,7 @@ def train(seed):
     how.update(training(rng, net, kind, (x - mean) / sd, (y - m) / s))
     if not np.isfinite(how["loss"]) or how["loss"] > how["constant"]:
         return None
-    how.update(seed=seed, table=name, kind=kind, inputs=scale, targets=target, rows=len(y), outputs=outputs, sd=float(y.std()))
+    how.update(seed=seed, table=name, kind=kind, inputs=scale + " of all" * together, targets=target, rows=len(y), outputs=outputs, sd=float(y.std()))
     flags = []
     if scale == "raw" and target == "raw":
         flags = ["--standardize", "no"]
@@ -212,13 +216,13 @@ def write(path, x, y):
             f.write(",".join(map(repr, row)) + "," + (str(int(v)) if v.is_integer() else repr(v)) + "\n")
 
 
-def main(out, first, last):
+def main(out, first, last, together=False):
     os.makedirs(out, exist_ok=True)
     for seed in range(first, last):
         base = os.path.join(out, str(seed))
         if os.path.exists(base + ".json"):
             continue
-        got = train(seed)
+        got = train(seed, together)
         how = None
         if got:
             net, rows, test, how = got
@@ -230,4 +234,4 @@ def main(out, first, last):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:] == ["all"])
