@@ -100,6 +100,44 @@ func TestGuessOfScalerOfAllRows(t *testing.T) {
 	}
 }
 
+// However near to an optimum, no way is taken with which a network loses more than a constant where with another it loses less.
+func TestGuessNeverLosesMoreThanAConstant(t *testing.T) {
+	const n = 60
+	rng, against := rand.New(rand.NewPCG(7, 7)), 0
+	for range 400 {
+		var text strings.Builder
+		text.WriteString("x,y\n")
+		center := 4 * rng.NormFloat64()
+		for range n {
+			x := center + 2*rng.NormFloat64()
+			fmt.Fprintf(&text, "%v,%v\n", x, x-center+rng.NormFloat64())
+		}
+		data := tableOf(t, text.String())
+		rows := testref.Must(data.Train.Select(nil))(t)
+		net := testref.Must(network.Sequential(network.Shape{1}, network.Dense{Units: 1}))(t)
+		net = testref.Must(net.WithTheta([]float64{rng.NormFloat64(), 2 * rng.NormFloat64()}))(t)
+		m := &trained{&Model{Name: "m", Net: net, Outputs: 1, Meta: &Metadata{}}, &Task{Likelihood: LikelihoodNamed("gaussian"), Noise: 1}, data, rows, mat.NewDense(n, 1, rows.Targets)}
+		all := testref.Must(inputWays(t.Context(), rows, nil))(t)
+		for _, a := range all {
+			a.likelihood = m.task.Likelihood
+		}
+		c := testref.Must(compareOn(t.Context(), m.model, m.task, rows, m.y))(t)
+		g := testref.Must(c.choose(t.Context(), all))(t)
+		// By the criterion alone another would have been taken.
+		score := func(a *candidate) float64 {
+			require.NoError(t, c.strain(t.Context(), a))
+			return lossWeight*math.Log(a.loss+numberLoss) + math.Log(min(a.strain, mostStrain)+strainFloor)
+		}
+		for _, a := range all {
+			require.True(t, g.best.loss < 1 || !(a.loss < 1))
+			if g.best.loss < 1 && !(a.loss < 1) && score(a) < score(g.best) {
+				against++
+			}
+		}
+	}
+	require.Positive(t, against)
+}
+
 // Counts that a network was trained on by the Poisson loss are read as such, and by least squares as real numbers; what is given is
 // not looked for.
 func TestGuessOfCounts(t *testing.T) {
