@@ -757,7 +757,8 @@ func (w *writer) novelty(x, k, prior string) error {
 		d := len(in.Mean)
 		z := w.Div(w.Sub(x, w.Doubles(in.Mean, 1, d)), w.Doubles(in.Scale, 1, d))
 		square := w.Sum(w.Mul(z, z), 1)
-		products := w.MatMul(z, w.matrix(in.Z.T())) // T×n
+		rows := w.matrix(in.Z.T())
+		products := w.MatMul(z, rows) // T×n
 		half := z
 		if in.Ridge != 0 {
 			half = products
@@ -768,6 +769,15 @@ func (w *writer) novelty(x, k, prior string) error {
 			rest := w.Sub(square, q)
 			q = w.Div(w.Max(rest, w.Double(0)), w.Double(in.Ridge))
 			q = w.Add(q, w.Sub(rest, rest)) // NaN where a square overflows
+		}
+		if in.Own != nil {
+			inner := w.MatMul(half, w.matrix(in.Half.T()))
+			if in.Ridge == 0 {
+				inner = w.MatMul(inner, rows)
+			}
+			squares := w.Sub(w.Add(w.Unsqueeze(q, 1), w.Doubles(in.Own, 1, len(in.Own))), w.Mul(w.Double(2), inner))
+			least := w.Max(w.Op("ReduceMin", []string{squares}, "axes", []int64{1}, "keepdims", 0), w.Double(0))
+			q = w.Add(least, w.Sub(q, q))
 		}
 		distances = append(distances, w.Of("Sqrt", q))
 		// Rows of zeros have no direction: their cosines are −1.

@@ -263,7 +263,7 @@ func (d *Detector) leaveOut(ctx context.Context, post gp.Dual, o *Options) error
 // The distances, in the order of the columns of SurprisesTo.
 const (
 	Function    = iota // tr v/√tr κ
-	Mahalanobis        // of the inputs from the mean of the training inputs
+	Mahalanobis        // of the inputs from the nearest training inputs
 	Angle              // between the inputs and the nearest training inputs
 )
 

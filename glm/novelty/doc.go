@@ -14,7 +14,7 @@
 //
 //   - the function's variance after every training example was observed with the same noise,
 //     v(x) = κ(x,x) − K_*n (K + εI)⁻¹ K_n*, as tr v/√tr κ;
-//   - the Mahalanobis distance of the inputs from the mean of the training inputs;
+//   - the Mahalanobis distance of the inputs from the nearest training inputs;
 //   - the angle between the inputs and the nearest training inputs.
 //
 // The surprise of a distance is −log of the share of training examples that have a larger distance when they are

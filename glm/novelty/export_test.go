@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/store"
 )
 
 // Noise returns ε.
@@ -19,6 +20,13 @@ func (d *Detector) Variance(ctx context.Context, x *linearize.Batch) ([]float64,
 func (d *Detector) InputDistances(ctx context.Context, x *linearize.Batch) (mahalanobis, angle []float64, err error) {
 	mahalanobis, angle = make([]float64, x.Len()), make([]float64, x.Len())
 	return mahalanobis, angle, d.inputs.distancesTo(ctx, mahalanobis, angle, x.X, false)
+}
+
+// SaveFromMean writes sections of version 1, with the distances of d.
+func (d *Detector) SaveFromMean(w *store.Writer) error {
+	old, in := *d, *d.inputs
+	old.inputs, in.own = &in, nil
+	return old.Save(w)
 }
 
 // Sorted returns leave-one-out distances of training examples, ascending.

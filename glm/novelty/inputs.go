@@ -33,6 +33,8 @@ type inputs struct {
 	ridge       float64        // λ
 	// u is the Cholesky factor of the smaller of S = ZᵀZ + λI, D×D, and ZZᵀ + λI, n×n.
 	u blas64.Triangular
+	// own holds z_iᵀS⁻¹z_i. It is nil where the Mahalanobis distance is that from the mean, as in files of version 1.
+	own []float64
 }
 
 // newInputs takes the rows of x, n×D, and overwrites them with z. Without standardize all scales are 1. It returns
@@ -76,7 +78,7 @@ func newInputs(ctx context.Context, x blas64.General, standardize bool) (*inputs
 	if ok, err := in.factor(ctx); err != nil || !ok {
 		return nil, err
 	}
-	return in, nil
+	return in, in.measure(ctx)
 }
 
 // read reads the inputs of src at the positions rows, which ascend, into z. ok is false where src has no inputs, or
@@ -148,19 +150,50 @@ func (in *inputs) factor(ctx context.Context) (ok bool, err error) {
 	return ok, err
 }
 
-// distancesTo writes two distances of each row of x, T×D: the Mahalanobis distance √(zᵀS⁻¹z), and the length √(2 −
-// 2 cos) of the chord between its direction and the nearest direction of a training example.
+// measure computes own.
+func (in *inputs) measure(ctx context.Context) error {
+	n := in.z.Rows
+	in.own = make([]float64, n)
+	var half blas64.General
+	for tile := range par.Tiles(n, inputTile) {
+		lo, hi := par.Bounds(tile, n, inputTile)
+		half = dense.In(half.Data, hi-lo, in.u.N)
+		if n < in.z.Cols {
+			clear(half.Data)
+			for i := range hi - lo {
+				half.Data[i*half.Stride+lo+i] = 1
+			}
+		} else {
+			dense.Copy(half, dense.Rows(in.z, lo, hi))
+		}
+		if err := dense.TrsmContext(ctx, 0, blas.Right, blas.NoTrans, 1, in.u, half); err != nil {
+			return err
+		}
+		for i := range hi - lo {
+			row := dense.Row(half, i)
+			if in.own[lo+i] = floats.Dot(row, row); n < in.z.Cols {
+				// ZS⁻¹Zᵀ = I − λ(ZZᵀ + λI)⁻¹
+				in.own[lo+i] = 1 - in.ridge*in.own[lo+i]
+			}
+		}
+	}
+	return nil
+}
+
+// distancesTo writes two distances of each row of x, T×D, from the nearest training example: the Mahalanobis distance,
+// whose square is (z − z_i)ᵀS⁻¹(z − z_i), and the length √(2 − 2 cos) of the chord between their directions. Each has
+// a nearest example of its own.
 //
-// With own = true it ignores x and writes the distances of each training example, in order, from all others. The
-// mean and the scales then still include the example itself, except for the mean and S in the Mahalanobis distance.
+// With own = true it ignores x and writes the distances of each training example, in order, from all others. S is then
+// without the example itself; the mean and the scales still include it.
 func (in *inputs) distancesTo(ctx context.Context, mahalanobis, angle []float64, x *mat.Dense, own bool) error {
 	for i := range angle {
 		angle[i] = -1 // the largest cosine so far
+		mahalanobis[i] = math.Inf(1)
 	}
-	var z, products blas64.General
+	var z, products, inner blas64.General
 	for tile := range par.Tiles(len(angle), inputTile) {
 		lo, hi := par.Bounds(tile, len(angle), inputTile)
-		mahalanobis := mahalanobis[lo:hi]
 		x := dense.Slice(x, lo, hi)
 		t, n, first := hi-lo, in.z.Rows, 0
 		if own && n >= in.z.Cols {
@@ -204,23 +237,78 @@ func (in *inputs) distancesTo(ctx context.Context, mahalanobis, angle []float64,
 		if err := dense.TrsmContext(ctx, 0, blas.Right, blas.NoTrans, 1, in.u, half); err != nil {
 			return err
 		}
-		for i := range t {
+		q := make([]float64, t) // zᵀS⁻¹z
+		for i := range q {
 			row := dense.Row(half, i)
-			q := floats.Dot(row, row)
-			if n < in.z.Cols {
+			if q[i] = floats.Dot(row, row); n < in.z.Cols {
 				// zᵀ(ZᵀZ + λI)⁻¹z = (zᵀz − zᵀZᵀ(ZZᵀ + λI)⁻¹Zz)/λ
-				q = max(0, norm[i]*norm[i]-q) / in.ridge
+				q[i] = max(0, norm[i]*norm[i]-q[i]) / in.ridge
 			}
-			if own && n > 1 {
-				// Without row i, z − mean is c·z and S is S − c·zzᵀ, with c = N/(N−1).
-				c := float64(n) / float64(n-1)
-				q = c * c * q / (1 - c*q)
+		}
+		if in.own == nil {
+			for i := range q {
+				mahalanobis[lo+i] = math.Sqrt(q[i])
 			}
-			mahalanobis[i] = math.Sqrt(q)
+			continue
+		}
+		// z S⁻¹Zᵀ. With fewer rows than columns it is zZᵀ(ZZᵀ + λI)⁻¹.
+		if err := dense.TrsmContext(ctx, 0, blas.Right, blas.Trans, 1, in.u, half); err != nil {
+			return err
+		}
+		inner = half
+		if n >= in.z.Cols {
+			inner = dense.In(products.Data, t, n-first)
+			if err := dense.GemmContext(ctx, 0, blas.NoTrans, blas.Trans, 1, half, dense.Rows(in.z, first, n), 0, inner); err != nil {
+				return err
+			}
+		}
+		if own {
+			in.leaveOut(mahalanobis, inner, lo, first, n >= in.z.Cols)
+			continue
+		}
+		for i := range q {
+			for j, p := range dense.Row(inner, i) {
+				if square := q[i] + in.own[j] - 2*p; square < mahalanobis[lo+i] {
+					mahalanobis[lo+i] = square
+				}
+			}
+			mahalanobis[lo+i] = math.Sqrt(max(0, mahalanobis[lo+i]))
 		}
 	}
 	for i, cos := range angle {
 		angle[i] = math.Sqrt(max(0, 2-2*cos))
+		if own {
+			mahalanobis[i] = math.Sqrt(max(0, mahalanobis[i]))
+		}
+	}
+	if own && len(mahalanobis) == 1 {
+		mahalanobis[0] = 0 // there is no other example
 	}
 	return nil
+}
+
+// leaveOut lowers squares, the least squared Mahalanobis distance of each training example from another so far, where S is
+// without the example itself. Row i of inner, column j, is z_kᵀS⁻¹z_l of the examples k = lo+i and l = first+j. With both = true
+// it also gives the distance of l from k.
+func (in *inputs) leaveOut(squares []float64, inner blas64.General, lo, first int, both bool) {
+	// Without row i, S is S − c·z_i z_iᵀ with c = N/(N−1), and u = z_i − z_j has
+	// uᵀS⁻¹u + c(z_iᵀS⁻¹u)²/(1 − c·z_iᵀS⁻¹z_i)
+	c := float64(len(squares)) / float64(len(squares)-1)
+	without := func(i, j int, p float64) {
+		off := in.own[i] - p
+		if square := in.own[i] + in.own[j] - 2*p + c*off*off/(1-c*in.own[i]); square < squares[i] {
+			squares[i] = square
+		}
+	}
+	for i := range inner.Rows {
+		for j, p := range dense.Row(inner, i) {
+			if j += first; j == lo+i {
+				continue
+			}
+			without(lo+i, j, p)
+			if both {
+				without(j, lo+i, p)
+			}
+		}
+	}
 }

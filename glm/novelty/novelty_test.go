@@ -350,9 +350,9 @@ func standardized(of, x *mat.Dense) *mat.Dense {
 	return z
 }
 
-// mahalanobis returns √((x − mean)ᵀ(Σ(z − mean)(z − mean)ᵀ + λI)⁻¹(x − mean)) without row i
-// of z in mean and sum.
-func mahalanobis(t *testing.T, z *mat.Dense, x []float64, i int, ridge float64) float64 {
+// mahalanobis returns √(uᵀ(Σ(z − mean)(z − mean)ᵀ + λI)⁻¹u) for u = x − mean, and the least one for u = x − z, without row i
+// of z in mean, sum and least.
+func mahalanobis(t *testing.T, z *mat.Dense, x []float64, i int, ridge float64) (far, near float64) {
 	t.Helper()
 	n, d := z.Dims()
 	center := mean(z, i)
@@ -364,9 +364,15 @@ func mahalanobis(t *testing.T, z *mat.Dense, x []float64, i int, ridge float64) 
 			s.Add(s, testkit.Product(u, u.T()))
 		}
 	}
-	u := difference(x)
 	inner := testkit.Inverse(t, testkit.Plus(s, ridge, testkit.Identity(d)))
-	return math.Sqrt(testkit.Product(u.T(), inner, u).At(0, 0))
+	length := func(u *mat.Dense) float64 { return math.Sqrt(testkit.Product(u.T(), inner, u).At(0, 0)) }
+	near = math.Inf(1)
+	for k := range n {
+		if k != i {
+			near = min(near, length(testkit.Plus(testkit.Vec(x), -1, testkit.Vec(z.RawRowView(k)))))
+		}
+	}
+	return length(difference(x)), near
 }
 
 // chord returns the least distance between the directions of x and of a row of z but row i.
@@ -402,31 +408,37 @@ func TestInputDistances(t *testing.T) {
 		z, x := scaled(q.Train.X, q.Train.X), scaled(q.Train.X, q.Test.X)
 		_, cols := z.Dims()
 		ridge := 1e-3 * math.Pow(mat.Norm(z, 2), 2) / float64(cols)
-		far, angle, err := d.InputDistances(t.Context(), q.Test)
+		near, angle, err := d.InputDistances(t.Context(), q.Test)
+		require.NoError(t, err)
+		old := testref.Must(novelty.Load(t.Context(), testkit.Written(t, d.SaveFromMean), q.Kernel, post, o))(t)
+		far, _, err := old.InputDistances(t.Context(), q.Test)
 		require.NoError(t, err)
 		for i := range q.T {
 			// With fewer rows than columns it is a difference.
-			require.InEpsilon(t, mahalanobis(t, z, x.RawRowView(i), -1, ridge), far[i], 1e-7, q.Name)
+			wantFar, wantNear := mahalanobis(t, z, x.RawRowView(i), -1, ridge)
+			require.InEpsilon(t, wantFar, far[i], 1e-7, q.Name)
+			require.InEpsilon(t, wantNear, near[i], 1e-7, q.Name)
 			require.InEpsilon(t, chord(z, x.RawRowView(i), -1), angle[i], 1e-9, q.Name)
 		}
-		var ownFar, ownAngle []float64
+		var ownNear, ownAngle []float64
 		for i := range q.N {
-			ownFar = append(ownFar, mahalanobis(t, z, z.RawRowView(i), i, ridge))
+			_, own := mahalanobis(t, z, z.RawRowView(i), i, ridge)
+			ownNear = append(ownNear, own)
 			ownAngle = append(ownAngle, chord(z, z.RawRowView(i), i))
 		}
 		// The scores are in the order of the rows.
 		ownV := leftOut(t, q, d.Noise())
 		_, scores := d.LeftOut()
 		for i, score := range scores {
-			want := (surprise(d.Sorted(0), ownV[i]) + surprise(d.Sorted(1), ownFar[i]) + surprise(d.Sorted(2), ownAngle[i])) / 3
+			want := (surprise(d.Sorted(0), ownV[i]) + surprise(d.Sorted(1), ownNear[i]) + surprise(d.Sorted(2), ownAngle[i])) / 3
 			// Rounding moves a distance across one that it is equal to, which counts half.
 			require.InDelta(t, want, score, .1, q.Name)
 		}
-		slices.Sort(ownFar)
+		slices.Sort(ownNear)
 		slices.Sort(ownAngle)
 		for i := range q.N {
 			// With fewer rows than columns 1 − cq loses digits.
-			require.InEpsilon(t, ownFar[i], d.Sorted(1)[i], 1e-6, q.Name)
+			require.InEpsilon(t, ownNear[i], d.Sorted(1)[i], 1e-6, q.Name)
 			require.InEpsilon(t, ownAngle[i], d.Sorted(2)[i], 1e-9, q.Name)
 		}
 	}
@@ -442,10 +454,10 @@ func TestScore(t *testing.T) {
 			novel := make([]float64, q.T)
 			require.NoError(t, d.ScoreTo(t.Context(), novel, q.Test))
 			v := testref.Must(d.Variance(t.Context(), q.Test))(t)
-			far, angle, err := d.InputDistances(t.Context(), q.Test)
+			near, angle, err := d.InputDistances(t.Context(), q.Test)
 			require.NoError(t, err)
 			for i := range novel {
-				want := (surprise(d.Sorted(0), v[i]) + surprise(d.Sorted(1), far[i]) + surprise(d.Sorted(2), angle[i])) / 3
+				want := (surprise(d.Sorted(0), v[i]) + surprise(d.Sorted(1), near[i]) + surprise(d.Sorted(2), angle[i])) / 3
 				require.InEpsilon(t, want, novel[i], 1e-12, name)
 			}
 			require.Len(t, d.Training(), q.N)

@@ -23,9 +23,13 @@ type InputParts struct {
 	Mean, Scale []float64  // D
 	Z           *mat.Dense // n×D, those of the training rows
 	Norm        []float64  // n, the lengths of the rows of Z
-	// The squared Mahalanobis distance is |zᵀHalf|² where Ridge is 0, and (zᵀz − |zᵀZᵀHalf|²)/Ridge otherwise.
+	// The square of the Mahalanobis distance from the mean is q = |zᵀHalf|² where Ridge is 0, and (zᵀz − |zᵀZᵀHalf|²)/Ridge
+	// otherwise.
 	Half  *mat.Dense
 	Ridge float64
+	// The square of that from a training row, of which the least counts, is q + Own − 2p, p = zᵀHalf HalfᵀZᵀ where Ridge is 0,
+	// and zᵀZᵀHalf Halfᵀ otherwise. Own is nil where the distance from the mean counts.
+	Own []float64 // n
 }
 
 // TailOfRows is the distribution of a distance over the training rows: that of Sorted below From, and beyond it an
@@ -53,7 +57,7 @@ func (d *Detector) Parts(ctx context.Context) (*Parts, error) {
 		if err := dense.TrsmContext(ctx, 0, blas.Right, blas.NoTrans, 1, in.u, half); err != nil {
 			return nil, err
 		}
-		p.Inputs = &InputParts{Mean: in.mean, Scale: in.scale, Z: dense.View(in.z), Norm: in.norm, Half: dense.View(half)}
+		p.Inputs = &InputParts{Mean: in.mean, Scale: in.scale, Z: dense.View(in.z), Norm: in.norm, Half: dense.View(half), Own: in.own}
 		if in.z.Rows < in.z.Cols {
 			p.Inputs.Ridge = in.ridge
 		}

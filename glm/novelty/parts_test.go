@@ -31,13 +31,24 @@ func TestParts(t *testing.T) {
 				floats.Div(z, p.Inputs.Scale)
 				var half, products mat.VecDense
 				products.MulVec(p.Inputs.Z, mat.NewVecDense(len(z), z))
+				var inner mat.VecDense
+				far := 0.0
 				if p.Inputs.Ridge == 0 {
 					half.MulVec(p.Inputs.Half.T(), mat.NewVecDense(len(z), z))
-					distances[1] = append(distances[1], mat.Norm(&half, 2))
+					far = mat.Dot(&half, &half)
+					var full mat.VecDense
+					full.MulVec(p.Inputs.Half, &half)
+					inner.MulVec(p.Inputs.Z, &full)
 				} else {
 					half.MulVec(p.Inputs.Half.T(), &products)
-					distances[1] = append(distances[1], math.Sqrt((floats.Dot(z, z)-mat.Dot(&half, &half))/p.Inputs.Ridge))
+					far = (floats.Dot(z, z) - mat.Dot(&half, &half)) / p.Inputs.Ridge
+					inner.MulVec(p.Inputs.Half, &half)
 				}
+				near := math.Inf(1)
+				for j, own := range p.Inputs.Own {
+					near = min(near, far+own-2*inner.AtVec(j))
+				}
+				distances[1] = append(distances[1], math.Sqrt(near))
 				products.DivElemVec(&products, mat.NewVecDense(len(p.Inputs.Norm), p.Inputs.Norm))
 				distances[2] = append(distances[2], math.Sqrt(2-2*mat.Max(&products)/floats.Norm(z, 2)))
 			}

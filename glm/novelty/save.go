@@ -18,7 +18,10 @@ import (
 )
 
 // savedVersion is the version of the saved sections.
-const savedVersion = 1
+const (
+	savedVersion = 2
+	fromMean     = 1 // the version whose Mahalanobis distance is that from the mean
+)
 
 // savedDetector is the JSON section of a saved Detector.
 type savedDetector struct {
@@ -35,6 +38,9 @@ type savedDetector struct {
 // from the training examples.
 func (d *Detector) Save(w *store.Writer) error {
 	s := savedDetector{Version: savedVersion, Route: d.route, Rows: d.rows}
+	if d.inputs != nil && d.inputs.own == nil {
+		s.Version = fromMean
+	}
 	for i := range d.tails {
 		s.Tails = append(s.Tails, len(d.tails[i].sorted))
 	}
@@ -69,7 +75,9 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, post gp.Dual, o *Opt
 	var s savedDetector
 	r := f.Reader("novelty.")
 	r.JSON("about", &s)
-	saved.Version(r, s.Version, savedVersion)
+	if s.Version != fromMean {
+		saved.Version(r, s.Version, savedVersion)
+	}
 	if r.Err() != nil {
 		return nil, r.Err()
 	}
@@ -110,6 +118,11 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, post gp.Dual, o *Opt
 		}
 		if ok, err := d.inputs.factor(ctx); err != nil || !ok {
 			return nil, cmp.Or(err, r.Fail(saved.WriteAgain, saved.Impossible))
+		}
+		if s.Version != fromMean {
+			if err := d.inputs.measure(ctx); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return d, d.condition(ctx, post, sums, o)
