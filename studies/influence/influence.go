@@ -18,12 +18,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/funcgp/funcgp/glm"
-	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
-	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/studies/evaluate"
 	"github.com/funcgp/funcgp/studies/steps"
 	"github.com/funcgp/funcgp/studies/trained"
@@ -191,7 +188,7 @@ func (s *study) scores(ctx context.Context, t *trained.Table, r *trained.Rows, n
 	}
 	j.Ceiling = evaluate.Ceiling(stat.Mean(agreement, nil), s.runs)
 
-	if j.Match, err = match(ctx, net, r, t.Likelihood); err != nil {
+	if j.Match, err = trained.Match(ctx, net, r.X, r.Y, t.Likelihood); err != nil {
 		return j, err
 	}
 	p := &evaluate.Problem{Network: net, X: r.X, Y: r.Y, TestX: r.TestX, TestY: target, Likelihood: t.Likelihood, Target: apart}
@@ -239,36 +236,4 @@ func (j *judged) best() evaluate.Score {
 		}
 	}
 	return best
-}
-
-// match is the precision of the match (E21).
-func match(ctx context.Context, net *network.Network, r *trained.Rows, lik glm.Likelihood) (float64, error) {
-	x, err := net.Linearize(ctx, r.X)
-	if err != nil {
-		return 0, err
-	}
-	kernel := func(factor float64) (ntk.Kernel, error) {
-		prior, err := ntk.NewIsotropic(factor, nil)
-		return ntk.New(prior, net.Theta(), nil), err
-	}
-	start, err := kernel(1)
-	if err != nil {
-		return 0, err
-	}
-	post, err := gp.Refit(ctx, start, x, r.Y, lik, nil)
-	if err != nil {
-		return 0, err
-	}
-	o := &gp.MatchOptions{Root: true}
-	if _, ok := lik.(*glm.Gaussian); ok {
-		// log p of every target at its own value
-		for i := range x.Len() {
-			o.Best += lik.LogProb(r.Y.RawRowView(i), r.Y.RawRowView(i))
-		}
-	}
-	_, m, err := post.Match(ctx, kernel, r.Y, lik, o)
-	if err != nil {
-		return 0, err
-	}
-	return m.Factor, nil
 }

@@ -20,15 +20,15 @@ import (
 // Our scores, in the order of the table: the entropy of the unscaled predictive, or the
 // variance of a regression; the three distances of package novelty; the largest of their
 // surprises; and their mean, which is the score.
-var ours = []string{"entropy", "function", "inputs, far", "inputs, angle", "largest", "novelty"}
+var ours = []string{"entropy", "function", "inputs, near", "inputs, angle", "largest", "novelty"}
 
 // A result is what one case gives.
 type result struct {
 	Case     string
 	Rows     int // training rows
 	Outputs  int
-	Inducing int   // 0 is exact
-	Apart    bool  // of a case that chose nothing
+	Inducing int // 0 is exact
+	Group    string
 	Sets     []set // of rows that are told from the test rows
 	// Seconds of the posterior, of the detector beside it, of the posterior's prediction of
 	// the test rows and of their scores, and the memory that the posterior and the detector
@@ -112,7 +112,7 @@ func measure(ctx context.Context, p *problem, inducing int) (*result, error) {
 			return nil, 0, 0, err
 		}
 		s["entropy"], s["novelty"], s["largest"] = entropy.Score, novel, make([]float64, b.Len())
-		for i, name := range []string{novelty.Function: "function", novelty.Mahalanobis: "inputs, far", novelty.Angle: "inputs, angle"} {
+		for i, name := range []string{novelty.Function: "function", novelty.Mahalanobis: "inputs, near", novelty.Angle: "inputs, angle"} {
 			s[name] = mat.Col(nil, i, &surprises)
 		}
 		for i := range novel {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,13 +28,13 @@ func Run(ctx context.Context, out io.Writer, args []string) error {
 	dir := f.String("out", ".", "folder of novelty.csv and novelty.md")
 	only := f.String("cases", "", "names of cases, with commas between them; default all")
 	var s source
-	f.StringVar(&s.reference, "reference", "../shared/reference", "folder of the networks")
-	f.StringVar(&s.data, "data", "../shared/data", "folder with mnist and kmnist")
+	f.StringVar(&s.shared, "shared", "../../shared", "folder of the networks and the data")
+	f.StringVar(&s.tables, "tables", "", "folder with vowel.csv, hpc.csv and letter.csv; default without them")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
 	var results []*result
-	for _, c := range cases {
+	for _, c := range slices.Concat(cases, lessClasses(s.tables != "")) {
 		if *only != "" && !strings.Contains(","+*only+",", ","+c.name+",") {
 			continue
 		}
@@ -48,7 +49,7 @@ func Run(ctx context.Context, out io.Writer, args []string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		r.Case, r.Apart = c.name, c.apart
+		r.Case, r.Group = c.name, c.group
 		results = append(results, r)
 	}
 	if err := os.MkdirAll(*dir, 0o755); err != nil {
@@ -79,26 +80,47 @@ func writeCSV(w io.Writer, results []*result) error {
 	return c.WriteAll(lines)
 }
 
+// rowsOf has the sets of all cases, of a table less a class the means over its classes.
+func rowsOf(results []*result) []set {
+	var rows []set
+	count := map[string]float64{}
+	for _, r := range results {
+		for _, s := range r.Sets {
+			table, _, _ := strings.Cut(r.Case, " less ")
+			name := table + " | " + s.Name
+			at := slices.IndexFunc(rows, func(s set) bool { return s.Name == name })
+			if r.Group != lessGroup || at < 0 {
+				at = len(rows)
+				rows = append(rows, set{name, map[string]float64{}})
+			}
+			count[name]++
+			for score, v := range s.AUROC {
+				was := rows[at].AUROC[score]
+				rows[at].AUROC[score] = was + (v-was)/count[name]
+			}
+		}
+	}
+	return rows
+}
+
 // writePage writes the tables.
 func writePage(w io.Writer, results []*result) error {
 	var b strings.Builder
 	b.WriteString("| case | rows told from test rows | " + strings.Join(names(), " | ") + " | novelty less the best baseline |\n|---|---|" + strings.Repeat("---|", len(names())+1) + "\n")
-	for _, r := range results {
-		for _, s := range r.Sets {
-			fmt.Fprintf(&b, "| %s | %s |", r.Case, s.Name)
-			for _, name := range names() {
-				if v, ok := s.AUROC[name]; ok {
-					fmt.Fprintf(&b, " %.3f |", v)
-				} else {
-					b.WriteString(" – |")
-				}
+	for _, s := range rowsOf(results) {
+		b.WriteString("| " + s.Name + " |")
+		for _, name := range names() {
+			if v, ok := s.AUROC[name]; ok {
+				fmt.Fprintf(&b, " %.3f |", v)
+			} else {
+				b.WriteString(" – |")
 			}
-			fmt.Fprintf(&b, " %+.3f |\n", s.AUROC["novelty"]-s.best())
 		}
+		fmt.Fprintf(&b, " %+.3f |\n", s.AUROC["novelty"]-s.best())
 	}
 	b.WriteString("\nDifference from the best baseline; a score that a regression does not have counts .5:\n\n| cases | sets | | " + strings.Join(names(), " | ") + " |\n|---|---|---|" + strings.Repeat("---|", len(names())))
-	for _, apart := range []bool{false, true} {
-		writeDifferences(&b, results, apart)
+	for _, group := range []string{chose, apart, lessGroup} {
+		writeDifferences(&b, results, group)
 	}
 	b.WriteString("\n\n| case | training rows × outputs | fit, s | detector, s | predict, s | score, s | test rows | fit, MiB | detector, MiB |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range results {
@@ -109,11 +131,11 @@ func writePage(w io.Writer, results []*result) error {
 }
 
 // writeDifferences writes the worst and the mean difference of each score from the best
-// baseline, over the sets of the cases that chose the scores, or of those apart.
-func writeDifferences(b *strings.Builder, results []*result, apart bool) {
+// baseline, over the sets of a group of cases.
+func writeDifferences(b *strings.Builder, results []*result, group string) {
 	count, worst, sum := 0, map[string]float64{}, map[string]float64{}
 	for _, r := range results {
-		if r.Apart != apart {
+		if r.Group != group {
 			continue
 		}
 		for _, s := range r.Sets {
@@ -130,12 +152,11 @@ func writeDifferences(b *strings.Builder, results []*result, apart bool) {
 			}
 		}
 	}
-	which := map[bool]string{false: "that chose the score", true: "apart"}[apart]
 	for _, line := range []struct {
 		name string
 		of   func(name string) float64
 	}{{"worst", func(name string) float64 { return worst[name] }}, {"mean", func(name string) float64 { return sum[name] / float64(max(1, count)) }}} {
-		fmt.Fprintf(b, "\n| %s | %d | %s |", which, count, line.name)
+		fmt.Fprintf(b, "\n| %s | %d | %s |", group, count, line.name)
 		for _, name := range names() {
 			fmt.Fprintf(b, " %+.3f |", line.of(name))
 		}

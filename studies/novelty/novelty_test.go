@@ -85,13 +85,13 @@ func TestDrawnRows(t *testing.T) {
 
 // A case that was measured is read from the cache, and gives the same files.
 func TestRunGoesOn(t *testing.T) {
-	reference := filepath.Join("..", "..", "..", "shared", "reference")
-	if _, err := os.Stat(filepath.Join(reference, "match")); err != nil {
+	shared := filepath.Join("..", "..", "..", "shared")
+	if _, err := os.Stat(filepath.Join(shared, "reference", "match")); err != nil {
 		t.Skip("there is no reference of the match")
 	}
 	dir := t.TempDir()
 	run := func(out string) string {
-		args := []string{"-cache", filepath.Join(dir, "cache"), "-out", filepath.Join(dir, out), "-reference", reference, "-cases", "wine-adamw"}
+		args := []string{"-cache", filepath.Join(dir, "cache"), "-out", filepath.Join(dir, out), "-shared", shared, "-cases", "wine-adamw"}
 		require.NoError(t, Run(t.Context(), io.Discard, args))
 		page, err := os.ReadFile(filepath.Join(dir, out, "novelty.md"))
 		require.NoError(t, err)
@@ -100,5 +100,5 @@ func TestRunGoesOn(t *testing.T) {
 	page := run("first")
 	require.Equal(t, 3, strings.Count(page, "| wine-adamw | uniform")+strings.Count(page, "| wine-adamw | permuted")+strings.Count(page, "| wine-adamw | other"))
 	require.Equal(t, page, run("second")) // with the times of the first
-	require.Error(t, Run(t.Context(), new(bytes.Buffer), []string{"-reference", dir, "-cases", "wine-adamw", "-out", dir}))
+	require.Error(t, Run(t.Context(), new(bytes.Buffer), []string{"-shared", dir, "-cases", "wine-adamw", "-out", dir}))
 }

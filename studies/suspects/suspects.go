@@ -246,27 +246,13 @@ func posteriors(ctx context.Context, t *trained.Table, net *network.Network, b *
 		prior, err := ntk.NewIsotropic(factor, nil)
 		return ntk.New(prior, net.Theta(), nil), err
 	}
-	start, err := kernel(1)
-	if err != nil {
-		return err
-	}
-	post, err := gp.Refit(ctx, start, b, y, t.Likelihood, nil)
-	if err != nil {
-		return err
-	}
-	o := &gp.MatchOptions{Root: true}
-	if _, ok := t.Likelihood.(*glm.Gaussian); ok {
-		for i := range b.Len() {
-			o.Best += t.Likelihood.LogProb(y.RawRowView(i), y.RawRowView(i))
-		}
-	}
-	_, m, err := post.Match(ctx, kernel, y, t.Likelihood, o)
+	match, err := trained.Match(ctx, net, b.X, y, t.Likelihood)
 	if err != nil {
 		return err
 	}
 	best := math.Inf(1)
 	for _, k := range factors {
-		prior, err := kernel(k * m.Factor)
+		prior, err := kernel(k * match)
 		if err != nil {
 			return err
 		}

@@ -12,9 +12,11 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/linearize/train"
+	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/studies/evaluate"
 )
 
@@ -133,6 +135,38 @@ func matrices(s *dataset.Set) (x, y *mat.Dense, err error) {
 		return nil, nil, err
 	}
 	return mat.DenseCopyOf(all.Matrix()), mat.NewDense(all.Len(), 1, all.Targets), nil
+}
+
+// Match is the precision of the match of a network (E21), of a regression δσ².
+func Match(ctx context.Context, net *network.Network, x, y *mat.Dense, lik glm.Likelihood) (float64, error) {
+	b, err := net.Linearize(ctx, x)
+	if err != nil {
+		return 0, err
+	}
+	kernel := func(factor float64) (ntk.Kernel, error) {
+		prior, err := ntk.NewIsotropic(factor, nil)
+		return ntk.New(prior, net.Theta(), nil), err
+	}
+	start, err := kernel(1)
+	if err != nil {
+		return 0, err
+	}
+	post, err := gp.Refit(ctx, start, b, y, lik, nil)
+	if err != nil {
+		return 0, err
+	}
+	o := &gp.MatchOptions{Root: true}
+	if _, ok := lik.(*glm.Gaussian); ok {
+		// log p of every target at its own value
+		for i := range b.Len() {
+			o.Best += lik.LogProb(y.RawRowView(i), y.RawRowView(i))
+		}
+	}
+	_, m, err := post.Match(ctx, kernel, y, lik, o)
+	if err != nil {
+		return 0, err
+	}
+	return m.Factor, nil
 }
 
 // standardize scales both by the training rows.
