@@ -177,9 +177,8 @@ func (c *Calibration) logDensities(ctx context.Context, link predictive.Link, li
 // warn sets Edge and Warnings. constant is the NLL of the best constant prediction (constantNLL). flat says that
 // the targets have the same density under every scale of the covariance. rows is the number of all rows.
 func (c *Calibration) warn(constant float64, flat bool, rows int) {
-	if c.NLL > constant {
-		c.Warnings = append(c.Warnings, linearize.NewWarning("worse-than-constant", c.NLL, constant, "Check targets and scaling of inputs, or train the model further.",
-			"Calibrated predictions are worse than a constant that knows no inputs: %.4g nats a row against %.4g. Their probabilities and intervals say little of single rows.", c.NLL, constant))
+	if w := worseThanConstant(c.NLL, constant); w != nil {
+		c.Warnings = append(c.Warnings, w)
 	}
 	const rounding = 1 + 1e-12
 	for k, scale := range [3]float64{c.Scale / (c.Temperature * c.Temperature), c.Temperature, c.NoiseScale} {
@@ -200,6 +199,16 @@ func (c *Calibration) warn(constant float64, flat bool, rows int) {
 		c.Warnings = append(c.Warnings, linearize.NewWarning("scale-flat", c.NLL, math.NaN(), "", "Every scale of the covariance predicts as well (%.4g nats a row). It stays unscaled.", c.NLL))
 	}
 	c.Warnings = append(c.Warnings, leftOutWarnings(c.LeftOut, rows)...)
+}
+
+// worseThanConstant returns the warning worse-than-constant for predictions with this NLL, or nil where they are no
+// worse than the best constant one.
+func worseThanConstant(nll, constant float64) error {
+	if !(nll > constant) {
+		return nil
+	}
+	return linearize.NewWarning("worse-than-constant", nll, constant, "Check targets and scaling of inputs, or train the model further.",
+		"Calibrated predictions are worse than a constant that knows no inputs: %.4g nats a row against %.4g. Their probabilities and intervals say little of single rows.", nll, constant)
 }
 
 // Apply returns the scaled likelihood and moments to predict with: the likelihood with scaled noise, and the mean,

@@ -1,9 +1,15 @@
 package score
 
 import (
+	"context"
 	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // ForNetwork returns the calibration of predictions whose mean is the output f of a network, where c was found for
@@ -32,4 +38,33 @@ func (c *Calibration) ForNetwork(lik glm.Likelihood, projection, remainder float
 	to.Temperature = max(minTemperature, math.Sqrt(seen*math.Pow(tau, weight)))
 	to.Scale = orOne(c.Scale) * weight
 	return &to
+}
+
+// JudgeNetwork returns c with the warning worse-than-constant if, and only if, its predictions of the rows are worse
+// than those of a constant, by the outputs of a network as they would be without the row (E24):
+//
+//	network + (leftOut − network)/(1 + remainder²)
+//
+// leftOut is f + (f̂₋ᵢ − f̂), the output of the network moved as the refit moves without the row. The refit knows how
+// the network would move only as far as it explains the network. network, leftOut and cov are T×C, T×C and T·C×C, and
+// c is that of the answers. The error is one of ScoreOf.
+func (c *Calibration) JudgeNetwork(ctx context.Context, link predictive.Link, lik glm.Likelihood, y, network, leftOut, cov *mat.Dense, remainder float64) (*Calibration, error) {
+	var mean mat.Dense
+	mean.Sub(leftOut, network)
+	mean.Scale(1/(1+remainder*remainder), &mean)
+	mean.Add(&mean, network)
+	rows, err := newScoredRows(lik, y, &mean, cov)
+	if err != nil {
+		return nil, err
+	}
+	logp, err := c.logDensities(ctx, link, lik, rows, 0)
+	if err != nil {
+		return nil, err
+	}
+	to := *c
+	to.Warnings = slices.DeleteFunc(slices.Clone(c.Warnings), func(w error) bool { return linearize.WarningOf(w).Code == "worse-than-constant" })
+	if w := worseThanConstant(NLL(logp), constantNLL(lik, rows.y, rows.c)); w != nil {
+		to.Warnings = slices.Insert(to.Warnings, 0, w)
+	}
+	return &to, nil
 }

@@ -9,6 +9,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // A network whose logits are twice too large, f = 2t, and refits f̂ = b·f + e with e independent of the truth: the
@@ -60,4 +63,63 @@ func TestE24KeepsTheCalibrationOfTheNetworkItself(t *testing.T) {
 	require.InDelta(t, .15, far.Scale, 1e-15)
 	opposed := c.ForNetwork(glm.Bernoulli{}, -4, 1)
 	require.Equal(t, far.Temperature, opposed.Temperature)
+}
+
+// The answers of a network are judged by its own outputs, moved without the row as far as the refit explains them
+// (E24), whatever was said of the refit.
+func TestE24JudgesTheAnswersOfTheNetwork(t *testing.T) {
+	rng := testref.Rand(241)
+	judged := 0
+	for trial := range 40 {
+		n, classes := 5+rng.IntN(30), 1+trial%3
+		lik, link := glm.Likelihood(glm.Bernoulli{}), predictive.Link(predictive.Exact{})
+		if classes > 1 {
+			lik, link = glm.Categorical{}, predictive.DefaultLink(glm.Categorical{}, classes)
+		}
+		f, cov := testref.Moments(rng, n, classes, 2, 1)
+		without, y, mean := mat.NewDense(n, classes, nil), mat.NewDense(n, 1, nil), mat.NewDense(n, classes, nil)
+		remainder := 2 * rng.Float64()
+		counts := make([]float64, max(2, classes))
+		for i := range n {
+			k := rng.IntN(len(counts))
+			y.Set(i, 0, float64(k))
+			counts[k]++
+			for j := range classes {
+				without.Set(i, j, f.At(i, j)+2*rng.NormFloat64())
+				mean.Set(i, j, f.At(i, j)+(without.At(i, j)-f.At(i, j))/(1+remainder*remainder))
+			}
+		}
+		said := linearize.NewWarning("worse-than-constant", 1, 0, "", "of the refit")
+		other := linearize.NewWarning("scale-flat", 1, 0, "", "of the search")
+		c := &Calibration{Scale: rng.Float64(), Temperature: .05 + .6*rng.Float64(), NoiseScale: 1, Warnings: []error{said, other}}
+		if trial%2 == 0 {
+			c.Warnings = []error{other}
+		}
+		got := testref.Must(c.JudgeNetwork(t.Context(), link, lik, y, f, without, cov, remainder))(t)
+
+		_, m, v, err := c.Apply(lik, mean, cov)
+		require.NoError(t, err)
+		nll := testref.Must(ScoreOf(link, lik, y, m, v))(t).NLL
+		entropy := float64(len(counts)-1) / float64(n)
+		for _, k := range counts {
+			if k > 0 {
+				entropy -= k / float64(n) * math.Log(k/float64(n))
+			}
+		}
+		entropy = min(entropy, math.Log(float64(len(counts))))
+		require.Same(t, other, got.Warnings[len(got.Warnings)-1])
+		if nll > entropy {
+			judged++
+			require.Len(t, got.Warnings, 2)
+			w := linearize.WarningOf(got.Warnings[0])
+			require.Equal(t, "worse-than-constant", w.Code)
+			require.InDelta(t, nll, w.Value, 1e-9)
+			require.InDelta(t, entropy, w.Limit, 1e-12)
+		} else {
+			require.Len(t, got.Warnings, 1)
+		}
+		require.Equal(t, []float64{c.Scale, c.Temperature}, []float64{got.Scale, got.Temperature})
+	}
+	require.Greater(t, judged, 5)
+	require.Less(t, judged, 35)
 }

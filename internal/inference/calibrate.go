@@ -270,7 +270,6 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 	if err != nil {
 		return on.names.ExplainError(err)
 	}
-	k.warnings = append(k.warnings, found.Warnings...)
 	if s := q.settled; heldOut == nil && q.network && s != nil && s.projection != 0 {
 		// The rows were predicted by the refit, and the answers are the network's.
 		if network := found.ForNetwork(lik, s.projection, float64(s.match.Remainder)); network != found {
@@ -282,7 +281,13 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 		if found, err = found.WithShift(ctx, ScoringLink(lik, answer.RawMatrix().Cols), lik, on.y, on.network, answer, on.cov); err != nil {
 			return on.names.ExplainError(err)
 		}
+		if k.Refit != nil {
+			if found, err = found.JudgeNetwork(ctx, ScoringLink(lik, answer.RawMatrix().Cols), lik, on.y, on.network, answer, on.cov, float64(q.settled.match.Remainder)); err != nil {
+				return on.names.ExplainError(err)
+			}
+		}
 	}
+	k.warnings = append(k.warnings, found.Warnings...)
 	k.Scale, k.Temperature, k.NoiseScale = result.Float(found.Scale), result.Float(found.Temperature), result.Float(found.NoiseScale)
 	k.Shift, k.rateKept = result.Floats(found.Shift), found.RateKept
 	k.Rows, k.NLLSE = found.Rows, result.Float(found.StdErr)
