@@ -48,6 +48,7 @@ var studies = []study{
 	{"attribution", "which precision's terms tell what networks trained on halves of the rows become", attribution.Run},
 	{"influence", "which score of training rows tells what networks trained on halves of them become", influence.Run},
 	{"prediction", "what the answer at the match predicts, against the network, other precisions, temperatures and ensembles", prediction.Run},
+	{"defaults", "what the default predicts with networks that are given, against themselves and a held-out temperature", prediction.RunGiven},
 	{"novelty", "AUROC of novelty scores beside baselines, on tables and pictures", novelty.Run},
 	{"reproduce", "tables and figures of the sources", tables.Run},
 	{"suspects", "which score of training rows finds wrong labels", suspects.Run},

@@ -2,21 +2,16 @@ package novelty
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/json"
-	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/studies/trained"
 )
 
 // A problem is a trained network with its training rows and test rows, and rows of other
@@ -72,15 +67,15 @@ var cases = []maker{
 	table("diabetes-adamw", gaussian(2900), 1, "breast_cancer-adam1e-4"),
 	table("overlap5-adamw", glm.Categorical{}, 0.158, "breast_cancer-adam1e-4"),
 	table("digits-adam1e-4", glm.Categorical{}, 0.129, ""),
-	{"mnist10-mlp", 0, chose, pictures("mnist10-mlp", "mnist10-mlp/model.onnx", safetensorsRows, glm.Categorical{}, 1, nil)},
-	{"thesis-cnn", 0, chose, pictures("thesis-cnn", "thesis-cnn/model.onnx", safetensorsRows, glm.Bernoulli{}, 10, []int{4, 9})},
+	{"mnist10-mlp", 0, chose, pictures("mnist10-mlp", "mnist10-mlp/model.onnx", "reference.safetensors", glm.Categorical{}, 1, nil)},
+	{"thesis-cnn", 0, chose, pictures("thesis-cnn", "thesis-cnn/model.onnx", "reference.safetensors", glm.Bernoulli{}, 10, []int{4, 9})},
 	{"digits-adam1e-4 M=50", 50, chose, table("digits-adam1e-4", glm.Categorical{}, 0.129, "").make},
-	{"thesis-cnn M=200", 200, chose, pictures("thesis-cnn", "thesis-cnn/model.onnx", safetensorsRows, glm.Bernoulli{}, 10, []int{4, 9})},
+	{"thesis-cnn M=200", 200, chose, pictures("thesis-cnn", "thesis-cnn/model.onnx", "reference.safetensors", glm.Bernoulli{}, 10, []int{4, 9})},
 	{"hetero-adam1e-4", 0, apart, table("hetero-adam1e-4", gaussian(0.1), 1, "wine-adam1e-4").make},
 	{"hetero-adamw", 0, apart, table("hetero-adamw", gaussian(0.1), 1, "wine-adam1e-4").make},
-	{"mnist49-adam", 0, apart, pictures("mnist49-adam", "match/mnist49-adam.onnx", listedRows, glm.Bernoulli{}, 27.5, []int{4, 9})},
-	{"mnist49-sgd", 0, apart, pictures("mnist49-sgd", "match/mnist49-sgd.onnx", listedRows, glm.Bernoulli{}, 2.34, []int{4, 9})},
-	{"mnist49-long", 0, apart, pictures("mnist49-long", "match/mnist49-long.onnx", listedRows, glm.Bernoulli{}, 3.52, []int{4, 9})},
+	{"mnist49-adam", 0, apart, pictures("mnist49-adam", "match/mnist49-adam.onnx", "mnist49-train-index.txt", glm.Bernoulli{}, 27.5, []int{4, 9})},
+	{"mnist49-sgd", 0, apart, pictures("mnist49-sgd", "match/mnist49-sgd.onnx", "mnist49-train-index.txt", glm.Bernoulli{}, 2.34, []int{4, 9})},
+	{"mnist49-long", 0, apart, pictures("mnist49-long", "match/mnist49-long.onnx", "mnist49-train-index.txt", glm.Bernoulli{}, 3.52, []int{4, 9})},
 }
 
 // gaussian is a Gaussian likelihood with this noise variance.
@@ -212,9 +207,9 @@ func firstRows(s *dataset.Set, classes []int) (*mat.Dense, error) {
 	return s.Matrix(sub.Pos[:min(mostOf, sub.Len())]), nil
 }
 
-// pictures is a network of the reference on MNIST, in a file beside which rowsBeside finds
-// the training rows.
-func pictures(name, file string, rowsBeside func(dir string) ([]int, error), lik glm.Likelihood, precision float64, classes []int) func(ctx context.Context, s source) (*problem, error) {
+// pictures is a network of the reference on MNIST, with the training rows of
+// the file index beside it.
+func pictures(name, file, index string, lik glm.Likelihood, precision float64, classes []int) func(ctx context.Context, s source) (*problem, error) {
 	return func(ctx context.Context, s source) (*problem, error) {
 		p := &problem{name: name, lik: lik, precision: precision}
 		model := s.reference(filepath.FromSlash(file))
@@ -222,7 +217,7 @@ func pictures(name, file string, rowsBeside func(dir string) ([]int, error), lik
 		if p.net, err = network.ReadONNXFile(ctx, model, nil); err != nil {
 			return nil, err
 		}
-		rows, err := rowsBeside(filepath.Dir(model))
+		rows, err := trained.TrainIndex(filepath.Join(filepath.Dir(model), index))
 		if err != nil {
 			return nil, err
 		}
@@ -247,48 +242,4 @@ func pictures(name, file string, rowsBeside func(dir string) ([]int, error), lik
 		p.others = append(drawnFrom(p.train, p.test), other{"Kuzushiji-MNIST", rest}, other{"turned by 90°", turned})
 		return p, nil
 	}
-}
-
-// listedRows reads mnist49-train-index.txt, which has a row on each line.
-func listedRows(dir string) ([]int, error) {
-	b, err := os.ReadFile(filepath.Join(dir, "mnist49-train-index.txt"))
-	if err != nil {
-		return nil, err
-	}
-	var rows []int
-	for word := range strings.FieldsSeq(string(b)) {
-		row, err := strconv.Atoi(word)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, row)
-	}
-	return rows, nil
-}
-
-// safetensorsRows reads the tensor train_index of reference.safetensors.
-func safetensorsRows(dir string) ([]int, error) {
-	path := filepath.Join(dir, "reference.safetensors")
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	if len(b) < 8 || binary.LittleEndian.Uint64(b) > uint64(len(b)-8) {
-		return nil, fmt.Errorf("%s is no safetensors file", path)
-	}
-	n := binary.LittleEndian.Uint64(b)
-	var header struct {
-		Rows struct {
-			Offsets [2]int `json:"data_offsets"`
-		} `json:"train_index"`
-	}
-	if err := json.Unmarshal(b[8:8+n], &header); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	raw := b[8+n:][header.Rows.Offsets[0]:header.Rows.Offsets[1]]
-	rows := make([]int, len(raw)/8)
-	for i := range rows {
-		rows[i] = int(binary.LittleEndian.Uint64(raw[8*i:]))
-	}
-	return rows, nil
 }

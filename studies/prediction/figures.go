@@ -142,12 +142,12 @@ const mostTemperature = 3
 
 // heldOut are the figures of a network that is trained on four fifths of the rows. The last fifth
 // chooses the temperature of its classes, or σ² of a regression; for counts it chooses nothing.
-func (s *set) heldOut(ctx context.Context, t *training, r *split, seed uint64) (figures, error) {
+func (s *set) heldOut(ctx context.Context, how *training, r *split, seed uint64) (figures, error) {
 	n, _ := r.x.Dims()
 	order := rand.New(rand.NewPCG(seed, 0xf1f78)).Perm(n)
 	out := order[:n/5]
 	in := order[n/5:]
-	net, err := s.fit(ctx, t, r.shape, pick(r.x, in), pick(r.y, in), seed)
+	net, err := s.fit(ctx, how, r.shape, pick(r.x, in), pick(r.y, in), seed)
 	if err != nil {
 		return none(), err
 	}
@@ -166,21 +166,27 @@ func (s *set) heldOut(ctx context.Context, t *training, r *split, seed uint64) (
 	case "poisson":
 		return s.alone(r, test, 0), nil
 	}
-	lik := s.lik()
+	t, err := temperature(ctx, s.lik(), y, f)
+	if err != nil {
+		return none(), err
+	}
+	test.Scale(t, test)
+	return s.alone(r, test, 0), nil
+}
+
+// temperature is the τ under which the classes y are likeliest by the outputs τf.
+func temperature(ctx context.Context, lik glm.Likelihood, y, f *mat.Dense) (float64, error) {
+	rows, _ := f.Dims()
 	best, err := minimize.Search(ctx, minimize.Grid(-6, math.Log(mostTemperature), 15), 1e-3, minimize.Each(func(_ context.Context, t float64) (float64, error) {
 		var g mat.Dense
 		g.Scale(math.Exp(t), f)
 		sum := 0.0
-		for i := range out {
+		for i := range rows {
 			sum -= lik.LogProb(y.RawRowView(i), g.RawRowView(i))
 		}
 		return sum, nil
 	}))
-	if err != nil {
-		return none(), err
-	}
-	test.Scale(math.Exp(best.X), test)
-	return s.alone(r, test, 0), nil
+	return math.Exp(best.X), err
 }
 
 // pick returns the given rows of m.
