@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/plot/palette/moreland"
 	"gonum.org/v1/plot/vg"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 )
 
@@ -33,7 +34,7 @@ func moonsPlan(_ context.Context, o *Options) (*Plan, error) {
 		d = d.quick()
 		deltas, seeds = Logspace(-2, 1, 4), 1
 	}
-	p := &Plan{Version: 1}
+	p := &Plan{Version: 2}
 	plane := moonsPlane()
 	for _, name := range toyAlgorithms {
 		p.Steps = append(p.Steps, d.algorithmStep(name, glm.Bernoulli{}, moonsDelta, plane.points()))
@@ -187,6 +188,7 @@ func moonsEvidence(r *Results, deltas []float64, seeds int) (*Section, error) {
 func moonsPredictives(all []toyPredictive, d *toy, s plane) ([]*Plot, error) {
 	probability := make([][]*plot.Plot, 2)
 	spread := make([][]*plot.Plot, 2)
+	parts := make([][]*plot.Plot, 3)
 	var x, y [2][]float64
 	for i := range rowsOf(d.x) {
 		k := int(d.y.At(i, 0))
@@ -216,6 +218,17 @@ func moonsPredictives(all []toyPredictive, d *toy, s plane) ([]*Plot, error) {
 			}
 			probability[row], spread[row] = append(probability[row], p), append(spread[row], q)
 		}
+		for row, part := range []struct {
+			title  string
+			values []result.Float
+			most   float64
+		}{{"sd of the logit", all[i].GLM.SD, 20}, {"Λ", all[i].GLM.Aleatoric, 0.25}, {"ΛJΣJᵀΛ", all[i].GLM.Epistemic, 0.25}} {
+			p, err := panel(name+", "+part.title, floatsOf(part.values), moreland.Kindlmann(), 0, part.most)
+			if err != nil {
+				return nil, err
+			}
+			parts[row] = append(parts[row], p)
+		}
 	}
 	size := func(name, caption string, grid [][]*plot.Plot) *Plot {
 		return &Plot{Name: name, Caption: caption, Width: 30 * vg.Centimeter, Height: 15 * vg.Centimeter, Grid: grid}
@@ -223,5 +236,8 @@ func moonsPredictives(all []toyPredictive, d *toy, s plane) ([]*Plot, error) {
 	return []*Plot{
 		size("probability", "The probability of the second class, from 0 (blue) to 1 (brown), and the training points of the first (black) and the second class (white). Above networks drawn from each posterior, below the linearized network.", probability),
 		size("deviation", "The standard deviation of the logit, from 0 (dark) to 20 and more (bright).", spread),
+		{Name: "parts", Caption: "Of the linearized network: the standard deviation of the logit, from 0 to 20 and more, and the parts of the variance of the class to first order, from 0 to .25 and more: " +
+			"Λ, which is large where the classes meet, and ΛJΣJᵀΛ, which also needs a logit that is not known [thesis, figure 5.5b]. Far from the data the logit is not known and large at once, so that neither part shows it.",
+			Width: 30 * vg.Centimeter, Height: 22 * vg.Centimeter, Grid: parts},
 	}, nil
 }

@@ -335,8 +335,9 @@ type toyPredictive struct {
 	Distance                       result.Float // of the mean of the parameters from θ*, relative to its norm
 }
 
-// A toySurface is E g⁻¹(f) and the standard deviation of f at the inputs of a grid.
-type toySurface struct{ Mean, SD []result.Float }
+// A toySurface is E g⁻¹(f) and the standard deviation of f at the inputs of a grid, and for the linearized network the parts of
+// the variance of y to first order: Λ, and ΛJΣJᵀΛ [thesis 3.16].
+type toySurface struct{ Mean, SD, Aleatoric, Epistemic []result.Float }
 
 // predict predicts with networks that are drawn from q (NN), and from the network
 // linearized at the mean of q (GLM).
@@ -381,8 +382,13 @@ func (m *toyModel) glmSurface(ctx context.Context, latent gp.Latent, center *net
 	if err := (predictive.Exact{}).PredictTo(&response, nil, m.lik, &mean, &cov); err != nil {
 		return s, err
 	}
+	var aleatoric, epistemic mat.Dense
+	if err := (predictive.Linear{}).SplitTo(&aleatoric, &epistemic, m.lik, &mean, &cov); err != nil {
+		return s, err
+	}
 	for i := range b.Len() {
 		s.Mean, s.SD = append(s.Mean, result.Float(response.At(i, 0))), append(s.SD, result.Float(math.Sqrt(cov.At(i, 0))))
+		s.Aleatoric, s.Epistemic = append(s.Aleatoric, result.Float(aleatoric.At(i, 0))), append(s.Epistemic, result.Float(epistemic.At(i, 0)))
 	}
 	return s, nil
 }
