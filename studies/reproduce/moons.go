@@ -27,6 +27,9 @@ var moonsStudy = &Study{Verb: "reproduce",
 // moonsDelta is the prior precision that the source chose.
 const moonsDelta = 0.13
 
+// moonsPanels are a precision that fits the noise, the chosen one, and one that fits too little.
+var moonsPanels = []float64{1e-4, moonsDelta, 100}
+
 func moonsPlan(_ context.Context, o *Options) (*Plan, error) {
 	d := moonsData().full()
 	deltas, seeds := Logspace(-4, 2, 19), 3
@@ -38,6 +41,9 @@ func moonsPlan(_ context.Context, o *Options) (*Plan, error) {
 	plane := moonsPlane()
 	for _, name := range toyAlgorithms {
 		p.Steps = append(p.Steps, d.algorithmStep(name, glm.Bernoulli{}, moonsDelta, plane.points()))
+	}
+	for _, delta := range moonsPanels {
+		p.Steps = append(p.Steps, d.panelStep(glm.Bernoulli{}, delta, plane.points()))
 	}
 	for seed := range seeds {
 		for _, delta := range deltas {
@@ -100,6 +106,11 @@ func moonsPage(r *Results, d *toy, deltas []float64, seeds int, s plane) (*Page,
 	if err != nil {
 		return nil, err
 	}
+	fits, err := moonsFits(r, d, s)
+	if err != nil {
+		return nil, err
+	}
+	section.Plots = append(section.Plots, fits)
 	page.Sections = append(page.Sections, *section,
 		Section{Title: "Two predictives of four posteriors", Text: []string{fmt.Sprintf("δ = %v. ", moonsDelta) + verdict}, Tables: []*Table{table}, Plots: plots})
 	return page, nil
@@ -189,30 +200,14 @@ func moonsPredictives(all []toyPredictive, d *toy, s plane) ([]*Plot, error) {
 	probability := make([][]*plot.Plot, 2)
 	spread := make([][]*plot.Plot, 2)
 	parts := make([][]*plot.Plot, 3)
-	var x, y [2][]float64
-	for i := range rowsOf(d.x) {
-		k := int(d.y.At(i, 0))
-		x[k], y[k] = append(x[k], d.x.At(i, 0)), append(y[k], d.x.At(i, 1))
-	}
-	panel := func(title string, values []float64, colours palette.ColorMap, lo, hi float64) (*plot.Plot, error) {
-		p := NewPlot(title, "", "")
-		addHeat(p, field{s.x, s.y, func(col, row int) float64 { return values[row*len(s.x)+col] }}, colours, lo, hi)
-		for k := range x {
-			if err := AddPoints(p, "", []color.Color{color.Black, color.White}[k], vg.Points(1.3), x[k], y[k]); err != nil {
-				return nil, err
-			}
-		}
-		p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = s.x[0], s.x[len(s.x)-1], s.y[0], s.y[len(s.y)-1]
-		return p, nil
-	}
 	for i, name := range toyAlgorithms {
 		for row, surface := range []toySurface{all[i].NN, all[i].GLM} {
 			title := name + ", " + []string{"NN", "GLM"}[row]
-			p, err := panel(title, floatsOf(surface.Mean), moreland.SmoothBlueTan(), 0, 1)
+			p, err := s.panel(d, title, floatsOf(surface.Mean), moreland.SmoothBlueTan(), 0, 1)
 			if err != nil {
 				return nil, err
 			}
-			q, err := panel(title, floatsOf(surface.SD), moreland.Kindlmann(), 0, 20)
+			q, err := s.panel(d, title, floatsOf(surface.SD), moreland.Kindlmann(), 0, 20)
 			if err != nil {
 				return nil, err
 			}
@@ -223,7 +218,7 @@ func moonsPredictives(all []toyPredictive, d *toy, s plane) ([]*Plot, error) {
 			values []result.Float
 			most   float64
 		}{{"sd of the logit", all[i].GLM.SD, 20}, {"Λ", all[i].GLM.Aleatoric, 0.25}, {"ΛJΣJᵀΛ", all[i].GLM.Epistemic, 0.25}} {
-			p, err := panel(name+", "+part.title, floatsOf(part.values), moreland.Kindlmann(), 0, part.most)
+			p, err := s.panel(d, name+", "+part.title, floatsOf(part.values), moreland.Kindlmann(), 0, part.most)
 			if err != nil {
 				return nil, err
 			}
@@ -240,4 +235,40 @@ func moonsPredictives(all []toyPredictive, d *toy, s plane) ([]*Plot, error) {
 			"Λ, which is large where the classes meet, and ΛJΣJᵀΛ, which also needs a logit that is not known [thesis, figure 5.5b]. Far from the data the logit is not known and large at once, so that neither part shows it.",
 			Width: 30 * vg.Centimeter, Height: 22 * vg.Centimeter, Grid: parts},
 	}, nil
+}
+
+// moonsFits are the panels of figure 5.3.
+func moonsFits(r *Results, d *toy, s plane) (*Plot, error) {
+	list, err := panels(r, moonsPanels)
+	if err != nil {
+		return nil, err
+	}
+	grid := make([][]*plot.Plot, 1)
+	for i, delta := range moonsPanels {
+		p, err := s.panel(d, fmt.Sprintf("δ = %g", delta), floatsOf(list[i].Mean), moreland.SmoothBlueTan(), 0, 1)
+		if err != nil {
+			return nil, err
+		}
+		grid[0] = append(grid[0], p)
+	}
+	return &Plot{Name: "fits", Caption: "The probability of the second class by the linearized network, from 0 (blue) to 1 (brown): networks trained with too small a precision, with the chosen one and with too large a one.",
+		Width: 26 * vg.Centimeter, Height: 9 * vg.Centimeter, Grid: grid}, nil
+}
+
+// panel is a map of values at the points with the training points, those of the first class black and those of the second white.
+func (s plane) panel(d *toy, title string, values []float64, colours palette.ColorMap, lo, hi float64) (*plot.Plot, error) {
+	var x, y [2][]float64
+	for i := range rowsOf(d.x) {
+		k := int(d.y.At(i, 0))
+		x[k], y[k] = append(x[k], d.x.At(i, 0)), append(y[k], d.x.At(i, 1))
+	}
+	p := NewPlot(title, "", "")
+	addHeat(p, field{s.x, s.y, func(col, row int) float64 { return values[row*len(s.x)+col] }}, colours, lo, hi)
+	for k := range x {
+		if err := AddPoints(p, "", []color.Color{color.Black, color.White}[k], vg.Points(1.3), x[k], y[k]); err != nil {
+			return nil, err
+		}
+	}
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = s.x[0], s.x[len(s.x)-1], s.y[0], s.y[len(s.y)-1]
+	return p, nil
 }

@@ -31,6 +31,9 @@ var snelson = &Study{Verb: "reproduce",
 // the variance of the noise in the data.
 const snelsonDelta, snelsonSigma2, snelsonNoise = 0.63, 0.1, 0.09
 
+// snelsonPanels are a precision that fits the noise, the chosen one, and one that fits too little.
+var snelsonPanels = []float64{1e-4, snelsonDelta, 100}
+
 func snelsonPlan(_ context.Context, o *Options) (*Plan, error) {
 	d := snelsonData().full()
 	deltas, sigmas, seeds := Logspace(-4, 2, 13), Logspace(-3, 1, 9), 3
@@ -47,6 +50,9 @@ func snelsonPlan(_ context.Context, o *Options) (*Plan, error) {
 	}
 	for _, name := range toyAlgorithms {
 		p.Steps = append(p.Steps, d.algorithmStep(name, lik, snelsonDelta, line))
+	}
+	for _, delta := range snelsonPanels {
+		p.Steps = append(p.Steps, d.panelStep(lik, delta, line))
 	}
 	for seed := range g.seeds {
 		for _, between := range []bool{false, true} { // every second line of the grid first
@@ -209,7 +215,11 @@ func snelsonPage(r *Results, d *toy, g *toyGrid, line *mat.Dense) (*Page, error)
 	if err != nil {
 		return nil, err
 	}
-	page.Sections = append(page.Sections, Section{Title: "Two predictives of four posteriors", Text: []string{fmt.Sprintf("δ = %v and σ² = %v. ", snelsonDelta, snelsonSigma2) + verdict}, Tables: []*Table{table}, Plots: []*Plot{plot}})
+	fits, err := snelsonFits(r, d, line)
+	if err != nil {
+		return nil, err
+	}
+	page.Sections = append(page.Sections, Section{Title: "Two predictives of four posteriors", Text: []string{fmt.Sprintf("δ = %v and σ² = %v. ", snelsonDelta, snelsonSigma2) + verdict}, Tables: []*Table{table}, Plots: []*Plot{plot, fits}})
 	return page, nil
 }
 
@@ -335,29 +345,56 @@ func (g *toyGrid) heat(title string, of func(s *toyScore) float64) (*plot.Plot, 
 
 // snelsonPredictives is figure 5.4.
 func snelsonPredictives(all []toyPredictive, d *toy, line *mat.Dense) (*Plot, error) {
-	x := mat.Col(nil, 0, line)
 	grid := make([][]*plot.Plot, 2)
 	for i, name := range toyAlgorithms {
 		for row, s := range []toySurface{all[i].NN, all[i].GLM} {
-			p := NewPlot(name+", "+[]string{"NN", "GLM"}[row], "", "")
-			mean, lo, hi := floatsOf(s.Mean), make([]float64, len(x)), make([]float64, len(x))
-			for k, sd := range floatsOf(s.SD) {
-				lo[k], hi[k] = max(mean[k]-2*sd, -4), min(mean[k]+2*sd, 4)
-				lo[k], hi[k] = min(lo[k], 4), max(hi[k], -4)
-			}
-			if err := AddBand(p, "", Colour(0), x, lo, hi); err != nil {
+			p, err := snelsonBand(name+", "+[]string{"NN", "GLM"}[row], &s, d, line)
+			if err != nil {
 				return nil, err
 			}
-			if err := AddLine(p, "", Colour(0), false, x, mean); err != nil {
-				return nil, err
-			}
-			if err := AddPoints(p, "", Colour(6), vg.Points(1.2), mat.Col(nil, 0, d.x), mat.Col(nil, 0, d.y)); err != nil {
-				return nil, err
-			}
-			p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = x[0], x[len(x)-1], -4, 4
 			grid[row] = append(grid[row], p)
 		}
 	}
 	return &Plot{Name: "predictives", Caption: "Mean and two standard deviations of the function, which both predictives have before noise, and the training points. Above networks drawn from each posterior, below the linearized network.",
 		Width: 30 * vg.Centimeter, Height: 14 * vg.Centimeter, Grid: grid}, nil
+}
+
+// snelsonFits are the panels of figure 5.2.
+func snelsonFits(r *Results, d *toy, line *mat.Dense) (*Plot, error) {
+	list, err := panels(r, snelsonPanels)
+	if err != nil {
+		return nil, err
+	}
+	grid := make([][]*plot.Plot, 1)
+	for i, delta := range snelsonPanels {
+		p, err := snelsonBand(fmt.Sprintf("δ = %g", delta), &list[i], d, line)
+		if err != nil {
+			return nil, err
+		}
+		grid[0] = append(grid[0], p)
+	}
+	return &Plot{Name: "fits", Caption: fmt.Sprintf("Mean and two standard deviations of the function at σ² = %g: networks trained with too small a precision, with the chosen one and with too large a one.", snelsonSigma2),
+		Width: 26 * vg.Centimeter, Height: 8 * vg.Centimeter, Grid: grid}, nil
+}
+
+// snelsonBand is a surface with the training points.
+func snelsonBand(title string, s *toySurface, d *toy, line *mat.Dense) (*plot.Plot, error) {
+	x := mat.Col(nil, 0, line)
+	p := NewPlot(title, "", "")
+	mean, lo, hi := floatsOf(s.Mean), make([]float64, len(x)), make([]float64, len(x))
+	for k, sd := range floatsOf(s.SD) {
+		lo[k], hi[k] = max(mean[k]-2*sd, -4), min(mean[k]+2*sd, 4)
+		lo[k], hi[k] = min(lo[k], 4), max(hi[k], -4)
+	}
+	if err := AddBand(p, "", Colour(0), x, lo, hi); err != nil {
+		return nil, err
+	}
+	if err := AddLine(p, "", Colour(0), false, x, mean); err != nil {
+		return nil, err
+	}
+	if err := AddPoints(p, "", Colour(6), vg.Points(1.2), mat.Col(nil, 0, d.x), mat.Col(nil, 0, d.y)); err != nil {
+		return nil, err
+	}
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = x[0], x[len(x)-1], -4, 4
+	return p, nil
 }

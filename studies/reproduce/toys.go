@@ -327,6 +327,35 @@ var toyRuns = map[string]toyRun{
 	"VOGGN": {variational.VOGGN, false, 500, 6, []toyPhase{{0.05, 120}, {0.02, 50}, {0.01, 50}}},
 }
 
+// panelStep is the step of the linearized network's surface under the Laplace posterior of a network that is trained with this
+// prior precision, a panel of figures 5.2 and 5.3.
+func (d *toy) panelStep(lik glm.Likelihood, delta float64, grid *mat.Dense) Step {
+	return Step{Key: panelKey(delta), Cost: 2, Run: func(ctx context.Context, progress Progress) (any, error) {
+		m, err := d.fit(ctx, lik, delta, 1, progress)
+		if err != nil {
+			return nil, err
+		}
+		q, err := m.laplace(ctx, 0)
+		if err != nil {
+			return nil, err
+		}
+		return m.glmSurface(ctx, q.Linearized(q.Mean()), m.net, grid)
+	}}
+}
+
+func panelKey(delta float64) string { return fmt.Sprintf("panel%.2f", math.Log10(delta)+10) }
+
+// panels are the surfaces at these precisions.
+func panels(r *Results, deltas []float64) ([]toySurface, error) {
+	list := make([]toySurface, len(deltas))
+	for i, delta := range deltas {
+		if err := r.Get(panelKey(delta), &list[i]); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
 // A toyPredictive compares predictions by networks drawn from the posterior over parameters (NN) with those of the
 // network linearized at its mean (GLM), beside those of its mean alone (MAP), on the held-out rows and on a grid.
 type toyPredictive struct {
