@@ -199,7 +199,7 @@ func moonsEvidence(r *Results, deltas []float64, seeds int) (*Section, error) {
 func moonsPredictives(all []toyPredictive, d *toy, s plane) ([]*Plot, error) {
 	probability := make([][]*plot.Plot, 2)
 	spread := make([][]*plot.Plot, 2)
-	parts := make([][]*plot.Plot, 3)
+	parts := make([][]*plot.Plot, 5)
 	for i, name := range toyAlgorithms {
 		for row, surface := range []toySurface{all[i].NN, all[i].GLM} {
 			title := name + ", " + []string{"NN", "GLM"}[row]
@@ -217,7 +217,8 @@ func moonsPredictives(all []toyPredictive, d *toy, s plane) ([]*Plot, error) {
 			title  string
 			values []result.Float
 			most   float64
-		}{{"sd of the logit", all[i].GLM.SD, 20}, {"Λ", all[i].GLM.Aleatoric, 0.25}, {"ΛJΣJᵀΛ", all[i].GLM.Epistemic, 0.25}} {
+		}{{"sd of the logit", all[i].GLM.SD, 20}, {"Λ", all[i].GLM.LinearAleatoric, 0.25}, {"ΛJΣJᵀΛ", all[i].GLM.LinearEpistemic, 0.25},
+			{"E[p(1 − p)]", all[i].GLM.Aleatoric, 0.25}, {"Var[p]", all[i].GLM.Epistemic, 0.25}} {
 			p, err := s.panel(d, name+", "+part.title, floatsOf(part.values), moreland.Kindlmann(), 0, part.most)
 			if err != nil {
 				return nil, err
@@ -232,8 +233,9 @@ func moonsPredictives(all []toyPredictive, d *toy, s plane) ([]*Plot, error) {
 		size("probability", "The probability of the second class, from 0 (blue) to 1 (brown), and the training points of the first (black) and the second class (white). Above networks drawn from each posterior, below the linearized network.", probability),
 		size("deviation", "The standard deviation of the logit, from 0 (dark) to 20 and more (bright).", spread),
 		{Name: "parts", Caption: "Of the linearized network: the standard deviation of the logit, from 0 to 20 and more, and the parts of the variance of the class to first order, from 0 to .25 and more: " +
-			"Λ, which is large where the classes meet, and ΛJΣJᵀΛ, which also needs a logit that is not known [thesis, figure 5.5b]. Far from the data the logit is not known and large at once, so that neither part shows it.",
-			Width: 30 * vg.Centimeter, Height: 22 * vg.Centimeter, Grid: parts},
+			"Λ, which is large where the classes meet, and ΛJΣJᵀΛ, which also needs a logit that is not known [thesis, figure 5.5b]. Far from the data the logit is not known and large at once, so that neither part shows it. " +
+			"The last two rows are the parts with the whole distribution of the logit, aleatoric and epistemic [glm, figure 4], which do.",
+			Width: 30 * vg.Centimeter, Height: 37 * vg.Centimeter, Grid: parts},
 	}, nil
 }
 

@@ -365,8 +365,12 @@ type toyPredictive struct {
 }
 
 // A toySurface is E g⁻¹(f) and the standard deviation of f at the inputs of a grid, and for the linearized network the parts of
-// the variance of y to first order: Λ, and ΛJΣJᵀΛ [thesis 3.16].
-type toySurface struct{ Mean, SD, Aleatoric, Epistemic []result.Float }
+// the variance of y, E Var[y|f] and Var g⁻¹(f) [glm fig. 4] and to first order Λ and ΛJΣJᵀΛ [thesis 3.16].
+type toySurface struct {
+	Mean, SD                         []result.Float
+	Aleatoric, Epistemic             []result.Float
+	LinearAleatoric, LinearEpistemic []result.Float
+}
 
 // predict predicts with networks that are drawn from q (NN), and from the network
 // linearized at the mean of q (GLM).
@@ -411,13 +415,18 @@ func (m *toyModel) glmSurface(ctx context.Context, latent gp.Latent, center *net
 	if err := (predictive.Exact{}).PredictTo(&response, nil, m.lik, &mean, &cov); err != nil {
 		return s, err
 	}
-	var aleatoric, epistemic mat.Dense
-	if err := (predictive.Linear{}).SplitTo(&aleatoric, &epistemic, m.lik, &mean, &cov); err != nil {
-		return s, err
+	for _, of := range []struct {
+		split                predictive.Splitter
+		aleatoric, epistemic *[]result.Float
+	}{{predictive.Exact{}, &s.Aleatoric, &s.Epistemic}, {predictive.Linear{}, &s.LinearAleatoric, &s.LinearEpistemic}} {
+		var aleatoric, epistemic mat.Dense
+		if err := of.split.SplitTo(&aleatoric, &epistemic, m.lik, &mean, &cov); err != nil {
+			return s, err
+		}
+		*of.aleatoric, *of.epistemic = result.Floats(mat.Col(nil, 0, &aleatoric)), result.Floats(mat.Col(nil, 0, &epistemic))
 	}
 	for i := range b.Len() {
 		s.Mean, s.SD = append(s.Mean, result.Float(response.At(i, 0))), append(s.SD, result.Float(math.Sqrt(cov.At(i, 0))))
-		s.Aleatoric, s.Epistemic = append(s.Aleatoric, result.Float(aleatoric.At(i, 0))), append(s.Epistemic, result.Float(epistemic.At(i, 0)))
 	}
 	return s, nil
 }
