@@ -15,14 +15,14 @@ import (
 // A State is a training by Train between two steps. Train can resume from it.
 type State struct {
 	Identity         Identity
-	Theta, H         []float64 // P
+	Theta, GGN       []float64 // P; GGN is H less what is left of the prior
 	Moment1, Moment2 []float64 // of Adam, P; nil without it
 	Step             int       // number of steps made
 	Loss             float64   // sum of the losses of the steps in this epoch
 	Epochs           []Epoch   // epochs that have ended
 
-	Best             int       // the epoch with the smallest validation error, counted from 1; 0 before any
-	BestTheta, BestH []float64 // θ and H after epoch Best
+	Best               int       // the epoch with the smallest validation error, counted from 1; 0 before any
+	BestTheta, BestGGN []float64 // Theta and GGN after epoch Best
 }
 
 // An Identity says by checksums which training a State belongs to.
@@ -52,8 +52,8 @@ func identify(a *Autoencoder, x *mat.Dense, o *TrainOptions) Identity {
 	return Identity{
 		Network: fmt.Sprintf("%x", a.net.Fingerprint()),
 		Rows:    fmt.Sprintf("%x", h.Sum(nil)[:16]),
-		Options: fmt.Sprintf("rule %v, curvature %v, prior %v, noise %v, memory %v, start %v, samples %d, ascent %v, learning rate %v, batch %d, seed %d, validation %v, patience %d",
-			o.Rule, o.Curvature, o.Prior, o.Noise, o.Memory, o.Start, o.Samples, o.Ascent, o.LearningRate, o.Batch, o.Seed, validation, o.Patience),
+		Options: fmt.Sprintf("rule %v, curvature %v, prior %v, noise %v, memory %v, samples %d, ascent %v, learning rate %v, batch %d, seed %d, validation %v, patience %d",
+			o.Rule, o.Curvature, o.Prior, o.Noise, o.Memory, o.Samples, o.Ascent, o.LearningRate, o.Batch, o.Seed, validation, o.Patience),
 	}
 }
 
@@ -66,7 +66,7 @@ func (e *ResumeError) Error() string {
 
 func (s *State) clone() *State {
 	c := *s
-	for _, v := range []*[]float64{&c.Theta, &c.H, &c.Moment1, &c.Moment2, &c.BestTheta, &c.BestH} {
+	for _, v := range []*[]float64{&c.Theta, &c.GGN, &c.Moment1, &c.Moment2, &c.BestTheta, &c.BestGGN} {
 		*v = slices.Clone(*v)
 	}
 	c.Epochs = slices.Clone(c.Epochs)
@@ -76,7 +76,7 @@ func (s *State) clone() *State {
 // Kind and version of a file with a State.
 const (
 	stateKind    = "autoencoder training"
-	stateVersion = 1
+	stateVersion = 2
 )
 
 type stateHeader struct {
@@ -111,18 +111,18 @@ type namedVector struct {
 
 // vectors returns the names and the vectors that the state holds.
 func (s *State) vectors() []namedVector {
-	list := []namedVector{{"theta", &s.Theta}, {"h", &s.H}}
+	list := []namedVector{{"theta", &s.Theta}, {"ggn", &s.GGN}}
 	if s.Moment1 != nil {
 		list = append(list, namedVector{"moment1", &s.Moment1}, namedVector{"moment2", &s.Moment2})
 	}
 	if s.Best > 0 {
-		list = append(list, namedVector{"best_theta", &s.BestTheta}, namedVector{"best_h", &s.BestH})
+		list = append(list, namedVector{"best_theta", &s.BestTheta}, namedVector{"best_ggn", &s.BestGGN})
 	}
 	return list
 }
 
-// ReadState reads a state that Write wrote. The error is a *store.Error for a damaged file and for a file of
-// another kind.
+// ReadState reads a state that Write wrote. The error is a *store.Error for a damaged file, a file of another kind and
+// one of an earlier version.
 func ReadState(path string) (*State, error) {
 	f, err := store.Open(path, stateKind, stateVersion)
 	if err != nil {
@@ -130,10 +130,13 @@ func ReadState(path string) (*State, error) {
 	}
 	defer f.Close()
 	r := f.Reader("")
+	if f.Version() < stateVersion {
+		return nil, r.Fail("remove it, and train again", "it is of an earlier version, whose precision began with the number of rows")
+	}
 	var h stateHeader
 	r.JSON("header", &h)
 	if r.Err() == nil && (h.P < 0 || h.Step < 0 || h.Epochs < 0 || h.Best < 0 || h.Best > h.Epochs) {
-		return nil, r.Fail("train again without it", "its header is impossible")
+		return nil, r.Fail("remove it, and train again", "its header is impossible")
 	}
 	losses := r.Floats("losses", 1+2*h.Epochs)
 	if r.Err() != nil {

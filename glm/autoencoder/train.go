@@ -15,14 +15,16 @@ import (
 )
 
 // A Rule says how Train updates the precision H of the posterior in a step. H_batch is the diagonal of Σ JᵀJ/σ²
-// over a minibatch of B of the N training rows.
+// over a minibatch of B of the N training rows. H before the first step is the precision δ of the prior, so that δ·mᵗ
+// of it is left after t steps.
 type Rule int
 
 const (
 	// Released is H ← m·H + ½·(N/B)·H_batch with J at the drawn parameters, as in the code released with [lae]. H
-	// tends to 1/(2(1−m)) times the diagonal over all training rows: 500 times for m = .999.
+	// tends to 1/(2(1−m)) times the diagonal over all training rows: 5,000 times for m = .9999.
 	Released Rule = iota
-	// Published is H ← m·H + H_batch with m = 1−α [lae eq. 53] and J at the mean parameters θ.
+	// Published is H ← m·H + H_batch with m = 1−α [lae eq. 53] and J at the mean parameters θ. H tends to
+	// B/((1−m)·N) times the diagonal over all training rows: 12 times for m = .9999, B = 64 and N = 55,000.
 	Published
 )
 
@@ -42,36 +44,36 @@ func ParseRule(name string) (Rule, error) {
 // RuleNames returns the names of all rules.
 func RuleNames() []string { return slices.Clone(ruleNames) }
 
-// TrainOptions are options of Train. A zero field has its default.
+// TrainOptions are options of Train. A zero field has its default, which is that of [lae] unless the field says
+// otherwise.
 type TrainOptions struct {
 	Rule      Rule
 	Curvature Curvature // how the GGN is computed; the default is Approximate
 
-	// Prior is the precision δ of the prior: parameters are drawn from N(θ, (H+δ)⁻¹). 0 means 1, and a negative
-	// number means no prior. The prior does not pull θ towards 0.
+	// Prior is the precision δ of the prior, with which H begins; 0 means 1. The Rule forgets it as it does the
+	// minibatches, and it does not pull θ towards 0.
 	Prior float64
 	// Noise is the variance σ² of a pixel; 0 means 1.
 	Noise float64
-	// Memory is m in the Rule; 0 means .999.
+	// Memory is m in the Rule; 0 means .9999.
 	Memory float64
-	// Start is H before the first step; 0 means N.
-	Start float64
 	// Samples is the number of parameter draws in a step. The gradient and H_batch are averages over them. 0 means
 	// 1.
 	Samples int
 	// Ascent makes steps along the gradient of the minibatch's log likelihood, a sum over its rows [lae eq. 52], in
 	// place of Adam's steps.
 	Ascent bool
-	// LearningRate is the size of a step; 0 means 1e-3.
+	// LearningRate is the size of the first steps; 0 means 1e-3. It is halved each time that the validation error
+	// has not fallen for half of Patience epochs; that it is half of them is a choice of this package.
 	LearningRate float64
-	Batch        int    // rows in a minibatch; 0 means 50, or N where N is smaller
+	Batch        int    // rows in a minibatch; 0 means 64, or N where N is smaller
 	Epochs       int    // most epochs, each without the rows that do not fill a minibatch; 0 means 100
 	Seed         uint64 // of the order of the rows and of the draws
 
 	// Validation has rows to validate on. After each epoch, one drawn network reconstructs them. Train returns θ
 	// and H of the epoch with the smallest error, or of the last epoch where Validation is nil.
 	Validation *mat.Dense
-	// Patience is the number of epochs without a smaller validation error after which the training ends; 0 means 5.
+	// Patience is the number of epochs without a smaller validation error after which the training ends; 0 means 8.
 	Patience int
 
 	// Progress, if not nil, is called after each step.
@@ -97,6 +99,7 @@ type Epoch struct {
 const (
 	beta1, beta2 = 0.9, 0.999 // decays of Adam's moments
 	adamEpsilon  = 1e-8
+	leastPrior   = 1e-100 // precision of a parameter that no row needs, below which Train stops
 )
 
 func (o *TrainOptions) withDefaults(n int) (TrainOptions, error) {
@@ -104,15 +107,14 @@ func (o *TrainOptions) withDefaults(n int) (TrainOptions, error) {
 	if o != nil {
 		d = *o
 	}
-	d.Prior, d.Noise, d.Memory = max(cmp.Or(d.Prior, 1), 0), cmp.Or(d.Noise, 1), cmp.Or(d.Memory, 0.999)
-	d.Start, d.LearningRate = cmp.Or(d.Start, float64(n)), cmp.Or(d.LearningRate, 1e-3)
-	d.Samples, d.Batch, d.Epochs, d.Patience = cmp.Or(d.Samples, 1), min(cmp.Or(d.Batch, 50), n), cmp.Or(d.Epochs, 100), cmp.Or(d.Patience, 5)
+	d.Prior, d.Noise, d.Memory, d.LearningRate = cmp.Or(d.Prior, 1), cmp.Or(d.Noise, 1), cmp.Or(d.Memory, 0.9999), cmp.Or(d.LearningRate, 1e-3)
+	d.Samples, d.Batch, d.Epochs, d.Patience = cmp.Or(d.Samples, 1), min(cmp.Or(d.Batch, 64), n), cmp.Or(d.Epochs, 100), cmp.Or(d.Patience, 8)
 	if d.Rule != Released && d.Rule != Published || d.Curvature < Approximate || d.Curvature > Mixed {
 		panic("autoencoder: unknown rule or curvature")
 	}
-	for _, v := range []float64{d.Prior, d.Noise, d.Memory, d.Start, d.LearningRate} {
-		if !(v >= 0) || math.IsInf(v, 0) {
-			return d, fmt.Errorf("autoencoder: prior precision %v, noise variance %v, memory %v, start %v and learning rate %v must be positive numbers", d.Prior, d.Noise, d.Memory, d.Start, d.LearningRate)
+	for _, v := range []float64{d.Prior, d.Noise, d.Memory, d.LearningRate} {
+		if !(v > 0) || math.IsInf(v, 0) {
+			return d, fmt.Errorf("autoencoder: prior precision %v, noise variance %v, memory %v and learning rate %v must be positive numbers", d.Prior, d.Noise, d.Memory, d.LearningRate)
 		}
 	}
 	if d.Memory >= 1 || d.Samples < 0 || d.Batch < 0 || d.Epochs < 0 || d.Patience < 0 {
@@ -128,9 +130,9 @@ type TrainResult struct {
 	Steps  int
 }
 
-// Train trains an autoencoder under its posterior. Each step draws parameters from N(θ, (H+δ)⁻¹), moves θ by the
-// gradient at the drawn parameters, and updates H by the Rule. Train returns the final posterior N(θ, (H+δ)⁻¹). x
-// is N×D with numbers from 0 to 1.
+// Train trains an autoencoder under its posterior. Each step draws parameters from N(θ, H⁻¹), moves θ by the gradient
+// at the drawn parameters, and updates H by the Rule. Train returns the final posterior N(θ, H⁻¹), whose Prior is
+// what the Rule left of δ. x is N×D with numbers from 0 to 1.
 //
 // The result does not depend on the number of processors, nor on interruptions that are resumed. If ctx is done,
 // Train calls Checkpoint and returns ctx.Err().
@@ -157,23 +159,24 @@ func Train(ctx context.Context, a *Autoencoder, x *mat.Dense, o *TrainOptions) (
 	if err := t.run(ctx); err != nil {
 		return nil, nil, err
 	}
-	theta, h := t.s.Theta, t.s.H
-	r := &TrainResult{Epochs: t.s.Epochs, Best: len(t.s.Epochs), Steps: t.s.Step}
+	theta, h, steps := t.s.Theta, t.s.GGN, t.s.Step
+	r := &TrainResult{Epochs: t.s.Epochs, Best: len(t.s.Epochs), Steps: steps}
 	if opt.Validation != nil {
-		theta, h, r.Best = t.s.BestTheta, t.s.BestH, t.s.Best
+		theta, h, steps, r.Best = t.s.BestTheta, t.s.BestGGN, t.s.Best*t.perEpoch(), t.s.Best
 	}
 	moved, err := a.WithTheta(theta)
 	if err != nil {
 		return nil, nil, err
 	}
-	return NewPosterior(moved, h, opt.Prior, opt.Noise), r, nil
+	return NewPosterior(moved, h, opt.prior(steps), opt.Noise), r, nil
 }
 
 // A training is the state and the scratch memory of one call of Train.
 type training struct {
 	o        TrainOptions
 	x, batch *mat.Dense
-	n        int // training rows
+	n        int     // training rows
+	rate     float64 // learning rate in this epoch
 	d        *network.Derivatives
 	s        *State
 
@@ -203,11 +206,28 @@ func newTraining(a *Autoencoder, x *mat.Dense, o TrainOptions) (*training, error
 		t.s = o.Resume.clone()
 		return t, nil
 	}
-	t.s = &State{Identity: identity, Theta: a.net.Theta(), H: slices.Repeat([]float64{o.Start}, p)}
+	t.s = &State{Identity: identity, Theta: a.net.Theta(), GGN: make([]float64, p)}
 	if !o.Ascent {
 		t.s.Moment1, t.s.Moment2 = make([]float64, p), make([]float64, p)
 	}
 	return t, nil
+}
+
+// prior returns what the Rule has left of the precision of the prior after some steps.
+func (o *TrainOptions) prior(steps int) float64 { return o.Prior * math.Pow(o.Memory, float64(steps)) }
+
+// rate returns the learning rate after some epochs: halved each time that the validation error had not fallen for
+// half of Patience epochs.
+func (o *TrainOptions) rate(epochs []Epoch) float64 {
+	rate, best := o.LearningRate, 0
+	for i, e := range epochs {
+		if e.Validation < epochs[best].Validation {
+			best = i
+		} else if i > best && (i-best)%max(o.Patience/2, 1) == 0 {
+			rate /= 2
+		}
+	}
+	return rate
 }
 
 // perEpoch returns the number of steps in an epoch.
@@ -234,6 +254,12 @@ func (t *training) run(ctx context.Context) error {
 		}
 		if e := s.Step / t.perEpoch(); e != epoch {
 			epoch, order = e, stream(t.o.Seed, orderNoise, uint64(e), 0).Perm(t.n)
+			if t.rate = t.o.LearningRate; t.o.Validation != nil {
+				t.rate = t.o.rate(s.Epochs)
+			}
+		}
+		if t.o.prior(s.Step) < leastPrior {
+			return fmt.Errorf("autoencoder: after %d steps nothing is left of the prior, so that a parameter that no row needs has no precision; take a memory nearer to 1 than %v", s.Step, t.o.Memory)
 		}
 		first := s.Step % t.perEpoch() * t.o.Batch
 		for i, row := range order[first : first+t.o.Batch] {
@@ -289,9 +315,9 @@ func (t *training) step(ctx context.Context, x *mat.Dense, draw func(sample int)
 	return -2 * total / float64(t.o.Samples*rows*d), nil
 }
 
-// draw draws parameters from N(θ, (H+δ)⁻¹) into t.drawn.
+// draw draws parameters from N(θ, H⁻¹) into t.drawn.
 func (t *training) draw(eps noise) {
-	drawTo(t.drawn, t.noise, t.s.Theta, t.s.H, t.o.Prior, eps)
+	drawTo(t.drawn, t.noise, t.s.Theta, t.s.GGN, t.o.prior(t.s.Step), eps)
 }
 
 // drawTo writes θ + ε/√(H+δ) to dst, with ε from eps, which it leaves in scratch.
@@ -329,9 +355,9 @@ func (t *training) move(grad, ggn []float64, rows int) {
 	step := float64(s.Step + 1)
 	c1, c2 := 1-math.Pow(beta1, step), 1-math.Pow(beta2, step)
 	blocks(len(grad), func(lo, hi int) {
-		theta, h, g := s.Theta[lo:hi], s.H[lo:hi], grad[lo:hi]
+		theta, h, g := s.Theta[lo:hi], s.GGN[lo:hi], grad[lo:hi]
 		if o.Ascent {
-			dense.Axpy(theta, o.LearningRate/o.Noise, g)
+			dense.Axpy(theta, t.rate/o.Noise, g)
 		} else {
 			// Adam's loss is half the mean squared error of a pixel; grad is the gradient of −½‖x − f‖².
 			m, v := s.Moment1[lo:hi], s.Moment2[lo:hi]
@@ -339,7 +365,7 @@ func (t *training) move(grad, ggn []float64, rows int) {
 				gi *= -perPixel
 				m[i] = beta1*m[i] + (1-beta1)*gi
 				v[i] = beta2*v[i] + (1-beta2)*gi*gi
-				theta[i] -= o.LearningRate * (m[i] / c1) / (math.Sqrt(v[i]/c2) + adamEpsilon)
+				theta[i] -= t.rate * (m[i] / c1) / (math.Sqrt(v[i]/c2) + adamEpsilon)
 			}
 		}
 		for i, q := range ggn[lo:hi] {
@@ -362,7 +388,7 @@ func (t *training) endEpoch(ctx context.Context) error {
 		e.Validation = -2 * total / float64(rows*d)
 		if s.Best == 0 || e.Validation < s.Epochs[s.Best-1].Validation {
 			s.Best = len(s.Epochs) + 1
-			s.BestTheta, s.BestH = slices.Clone(s.Theta), slices.Clone(s.H)
+			s.BestTheta, s.BestGGN = slices.Clone(s.Theta), slices.Clone(s.GGN)
 		}
 	}
 	s.Epochs = append(s.Epochs, e)

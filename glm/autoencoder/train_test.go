@@ -101,6 +101,25 @@ func TestTrainIsReproducible(t *testing.T) {
 	}
 }
 
+// The learning rate is halved after each two of five epochs without a smaller error.
+func TestRate(t *testing.T) {
+	o := TrainOptions{LearningRate: 8, Patience: 5}
+	var epochs []Epoch
+	for i, c := range []struct{ error, rate float64 }{{5, 8}, {4, 8}, {4, 8}, {6, 4}, {4.5, 4}, {4, 2}, {3, 2}, {3.5, 2}, {2, 2}, {math.NaN(), 2}, {2, 1}} {
+		epochs = append(epochs, Epoch{Validation: c.error})
+		require.Equal(t, c.rate, o.rate(epochs), "epoch %d", i+1)
+	}
+	require.Equal(t, 8., o.rate(nil))
+}
+
+// What is left of the prior is that of the epoch that is kept, and a memory that forgets it is refused.
+func TestPriorIsForgotten(t *testing.T) {
+	p, r := trainSmall(t, TrainOptions{Batch: 20, Epochs: 30, LearningRate: 0.1, Prior: 3, Memory: 0.95, Validation: curves(30, 2)})
+	require.InEpsilon(t, 3*math.Pow(0.95, float64(4*r.Best)), p.Prior(), 1e-12)
+	_, _, err := Train(t.Context(), small(t), curves(90, 1), &TrainOptions{Batch: 20, Memory: 1e-9})
+	require.ErrorContains(t, err, "memory nearer to 1")
+}
+
 // A training ends when the validation error has not fallen for some epochs, and keeps
 // the epoch with the smallest.
 func TestTrainStopsEarly(t *testing.T) {
@@ -120,6 +139,7 @@ func TestTrainRefusesBadInput(t *testing.T) {
 	}
 	require.ErrorContains(t, train(&TrainOptions{Memory: 1}), "memory 1")
 	require.ErrorContains(t, train(&TrainOptions{Noise: -1}), "noise variance -1")
+	require.ErrorContains(t, train(&TrainOptions{Prior: -1}), "prior precision -1")
 	require.ErrorContains(t, train(&TrainOptions{Epochs: -1}), "-1 epochs")
 	require.Panics(t, func() { train(&TrainOptions{Rule: 7}) })
 	require.ErrorContains(t, train(&TrainOptions{Validation: mat.NewDense(1, 12, slices.Repeat([]float64{2}, 12))}), "validation rows: row 0 has 2 in column 0")
@@ -139,13 +159,13 @@ func TestTrainRefusesBadInput(t *testing.T) {
 
 // A state that is read is the one that was written, and damage is found.
 func TestState(t *testing.T) {
-	s := &State{Identity: Identity{"n", "r", "o"}, Theta: []float64{1, 2}, H: []float64{3, 4}, Moment1: []float64{5, 6}, Moment2: []float64{7, 8}, Step: 9, Loss: 0.5,
-		Epochs: []Epoch{{1, 2}, {3, 4}}, Best: 1, BestTheta: []float64{9, 10}, BestH: []float64{11, 12}}
+	s := &State{Identity: Identity{"n", "r", "o"}, Theta: []float64{1, 2}, GGN: []float64{3, 4}, Moment1: []float64{5, 6}, Moment2: []float64{7, 8}, Step: 9, Loss: 0.5,
+		Epochs: []Epoch{{1, 2}, {3, 4}}, Best: 1, BestTheta: []float64{9, 10}, BestGGN: []float64{11, 12}}
 	path := filepath.Join(t.TempDir(), "state")
 	require.NoError(t, s.Write(path))
 	got := testref.Must(ReadState(path))(t)
 	require.Equal(t, s, got)
-	s.Moment1, s.Moment2, s.Best, s.BestTheta, s.BestH = nil, nil, 0, nil, nil
+	s.Moment1, s.Moment2, s.Best, s.BestTheta, s.BestGGN = nil, nil, 0, nil, nil
 	require.NoError(t, s.Write(path))
 	got = testref.Must(ReadState(path))(t)
 	require.Equal(t, s, got)
@@ -154,6 +174,8 @@ func TestState(t *testing.T) {
 		return nil
 	}))
 	require.ErrorContains(t, testref.Err(ReadState(path)), "impossible")
+	require.NoError(t, store.Write(path, stateKind, 1, func(*store.Writer) error { return nil }))
+	require.ErrorContains(t, testref.Err(ReadState(path)), "remove it, and train again")
 }
 
 // Draws have the variance of the posterior, also across blocks.

@@ -3,6 +3,7 @@ package lae
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -31,9 +32,9 @@ var Study = &reproduce.Study{
 	Verb: "reproduce", Name: "autoencoder", Short: "an autoencoder of MNIST under its posterior: foreign rows, missing pixels and few labels", Source: "[lae] tables 1, 2 and figure 6",
 	Data: "MNIST's four files in the directory mnist, and the two test files of Kuzushiji-MNIST in kmnist", Sets: autoencoder.RuleNames(),
 	Plan: func(ctx context.Context, o *reproduce.Options) (*reproduce.Plan, error) {
-		s := &study{widths: []int{512, 256, 2}, train: 55000, valid: 5000, test: 5000, fill: 2000, samples: 100, epochs: 60, batch: 50, labels: []int{10, 20, 40, 60, 80, 100, 200, 500}, repeats: 10, classifier: 3, out: o.Out, data: o.Data, rules: o.Only}
+		s := &study{widths: []int{512, 256, 2}, train: 55000, valid: 5000, test: 5000, fill: 2000, samples: 100, epochs: 60, labels: []int{10, 20, 40, 60, 80, 100, 200, 500}, repeats: 10, classifier: 3, out: o.Out, data: o.Data, rules: o.Only}
 		if o.Quick {
-			s.quick, s.widths, s.train, s.valid, s.test, s.fill, s.samples, s.epochs, s.batch, s.labels, s.repeats, s.classifier = true, []int{12, 2}, 200, 40, 40, 10, 5, 2, 20, []int{10, 20}, 2, 1
+			s.quick, s.widths, s.train, s.valid, s.test, s.fill, s.samples, s.epochs, s.labels, s.repeats, s.classifier = true, []int{12, 2}, 200, 40, 40, 10, 5, 2, []int{10, 20}, 2, 1
 		}
 		var inputs []string
 		if !o.Quick {
@@ -43,7 +44,7 @@ var Study = &reproduce.Study{
 			}
 			inputs = []string{"MNIST and Kuzushiji-MNIST " + sum}
 		}
-		p := &reproduce.Plan{Version: 1, Page: s.page}
+		p := &reproduce.Plan{Version: 2, Page: s.page}
 		for _, name := range s.rules {
 			for _, step := range []struct {
 				key  string
@@ -63,11 +64,14 @@ var Study = &reproduce.Study{
 	},
 }
 
+// memory and batch are those of the source's text.
+const memory, batch = 0.9999, 64
+
 // A study is the comparison with its sizes.
 type study struct {
 	widths                   []int
 	train, valid, test, fill int // rows; fill of the test rows have pixels taken away
-	samples, epochs, batch   int
+	samples, epochs          int
 	labels                   []int // numbers of labelled rows
 	repeats, classifier      int   // choices of labelled rows; epochs of the classifier
 	out, data                string
@@ -169,7 +173,7 @@ func (s *study) posterior(ctx context.Context, rule autoencoder.Rule, p *picture
 			return nil, nil, err
 		}
 	}
-	return autoencoder.Train(ctx, a, p.train, &autoencoder.TrainOptions{Rule: rule, Batch: s.batch, Epochs: s.epochs, Validation: p.valid, Resume: state,
+	return autoencoder.Train(ctx, a, p.train, &autoencoder.TrainOptions{Rule: rule, Memory: memory, Batch: batch, Epochs: s.epochs, Validation: p.valid, Resume: state,
 		Progress: func(done, total int) {
 			if done%20 == 0 {
 				progress(done, total)
@@ -178,14 +182,17 @@ func (s *study) posterior(ctx context.Context, rule autoencoder.Rule, p *picture
 		Checkpoint: func(s *autoencoder.State) error { return s.Write(checkpoint) }})
 }
 
-// made returns the pictures and the posterior of a rule.
-func (s *study) made(ctx context.Context, rule autoencoder.Rule) (*pictures, *autoencoder.Posterior, error) {
+// made returns the pictures and the posteriors of a rule, that of the training first.
+func (s *study) made(ctx context.Context, rule autoencoder.Rule) (*pictures, []variant, error) {
 	p, err := s.open(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	post, _, err := s.posterior(ctx, rule, p, func(int, int) {})
-	return p, post, err
+	post, res, err := s.posterior(ctx, rule, p, func(int, int) {})
+	if err != nil {
+		return nil, nil, err
+	}
+	return p, s.variants(rule, post, res), nil
 }
 
 func (s *study) trainStep(ctx context.Context, rule autoencoder.Rule, progress reproduce.Progress) (any, error) {
@@ -225,29 +232,25 @@ func (s *study) trainStep(ctx context.Context, rule autoencoder.Rule, progress r
 	return out, nil
 }
 
-// A variant is a posterior that is judged: that of the training, or the same with the
-// diagonal of all training rows once, as a Laplace approximation has it.
+// A variant is a posterior that is judged.
 type variant struct {
-	name  string
-	scale float64 // of H
+	name string
+	post *autoencoder.Posterior
 }
 
-// variants of a rule, with m = .999: the released H is 1/(2(1−m)) times the diagonal of
-// all rows, the published one B/((1−m)N) times.
-func (s *study) variants(rule autoencoder.Rule) []variant {
-	const forgotten = 0.001
-	once := 2 * forgotten
-	if rule == autoencoder.Published {
-		once = forgotten * float64(s.train) / float64(s.batch)
+// variants returns the posterior of a training by a rule, and the same with the diagonal of each training row once and
+// the prior, as a Laplace approximation has it.
+func (s *study) variants(rule autoencoder.Rule, post *autoencoder.Posterior, res *autoencoder.TrainResult) []variant {
+	// A minibatch that is s steps old counts mˢ times. The released rule scales it to half of all rows.
+	counted := (1 - math.Pow(memory, float64(res.Best*res.Steps/len(res.Epochs)))) / (1 - memory)
+	if rule == autoencoder.Released {
+		counted /= 2
+	} else {
+		counted *= batch / float64(s.train)
 	}
-	return []variant{{"as trained", 1}, {"each row once", once}}
-}
-
-// with returns a posterior with H scaled.
-func (v variant) with(p *autoencoder.Posterior) *autoencoder.Posterior {
-	h := slices.Clone(p.GGN())
-	floats.Scale(v.scale, h)
-	return autoencoder.NewPosterior(p.Autoencoder(), h, p.Prior(), p.Noise())
+	h := slices.Clone(post.GGN())
+	floats.Scale(1/counted, h)
+	return []variant{{"as trained", post}, {"each row once", autoencoder.NewPosterior(post.Autoencoder(), h, 1, post.Noise())}}
 }
 
 // A judged is what a variant's scores say of foreign rows, by AUROC, and their means over
@@ -264,25 +267,24 @@ type judged struct {
 }
 
 func (s *study) scoresStep(ctx context.Context, rule autoencoder.Rule, progress reproduce.Progress) (any, error) {
-	p, post, err := s.made(ctx, rule)
+	p, list, err := s.made(ctx, rule)
 	if err != nil {
 		return nil, err
 	}
 	errs := make([][]float64, 2)
 	for i, x := range []*mat.Dense{p.test, p.others} {
-		_, f, err := post.Autoencoder().Encode(ctx, x)
+		_, f, err := list[0].post.Autoencoder().Encode(ctx, x)
 		if err != nil {
 			return nil, err
 		}
 		errs[i] = autoencoder.SquaredErrors(x, f)
 	}
 	var out []judged
-	list := s.variants(rule)
 	const typicalRows = 1000
 	for k, v := range list {
 		var scores [3]*autoencoder.Scores
 		for i, x := range []*mat.Dense{dense.Slice(p.train, 0, min(typicalRows, s.train)), p.test, p.others} {
-			d, err := v.with(post).Draw(ctx, x, &autoencoder.DrawOptions{Samples: s.samples, Progress: func(done, total int) { progress((3*k+i)*total+done, 3*len(list)*total) }})
+			d, err := v.post.Draw(ctx, x, &autoencoder.DrawOptions{Samples: s.samples, Progress: func(done, total int) { progress((3*k+i)*total+done, 3*len(list)*total) }})
 			if err != nil {
 				return nil, err
 			}
@@ -290,7 +292,7 @@ func (s *study) scoresStep(ctx context.Context, rule autoencoder.Rule, progress 
 			if i > 0 {
 				typical = scores[0].Typical()
 			}
-			scores[i] = d.Scores(post.Noise(), typical)
+			scores[i] = d.Scores(v.post.Noise(), typical)
 		}
 		auroc := func(of func(*autoencoder.Scores) []float64) result.Float {
 			return result.Float(score.AUROC(of(scores[1]), of(scores[2])))
@@ -321,7 +323,7 @@ type filled struct {
 const fillSamples = 10
 
 func (s *study) fillStep(ctx context.Context, rule autoencoder.Rule, progress reproduce.Progress) (any, error) {
-	p, post, err := s.made(ctx, rule)
+	p, list, err := s.made(ctx, rule)
 	if err != nil {
 		return nil, err
 	}
@@ -351,7 +353,7 @@ func (s *study) fillStep(ctx context.Context, rule autoencoder.Rule, progress re
 	}{{"upper half noise", upper, 1}, {"upper half noise, two rounds", upper, 2}, {"upper half noise, ten rounds", upper, 10},
 		{"full picture", all, 1}, {"noise", make([]bool, len(all)), 1}}
 	for i, from := range fills {
-		samples, err := post.Impute(ctx, x, from.known, &autoencoder.ImputeOptions{Samples: fillSamples, Rounds: from.rounds, Progress: func(done, total int) { progress((i+1)*total+done, (len(fills)+1)*total) }})
+		samples, err := list[0].post.Impute(ctx, x, from.known, &autoencoder.ImputeOptions{Samples: fillSamples, Rounds: from.rounds, Progress: func(done, total int) { progress((i+1)*total+done, (len(fills)+1)*total) }})
 		if err != nil {
 			return nil, err
 		}
@@ -398,27 +400,26 @@ type labelled struct {
 const labelRows = 2000
 
 func (s *study) labelsStep(ctx context.Context, rule autoencoder.Rule, progress reproduce.Progress) (any, error) {
-	p, post, err := s.made(ctx, rule)
+	p, list, err := s.made(ctx, rule)
 	if err != nil {
 		return nil, err
 	}
 	pool, asked := min(labelRows, s.train), min(labelRows, s.test)
-	z, _, err := post.Autoencoder().Encode(ctx, dense.Slice(p.train, 0, pool))
+	z, _, err := list[0].post.Autoencoder().Encode(ctx, dense.Slice(p.train, 0, pool))
 	if err != nil {
 		return nil, err
 	}
-	test, _, err := post.Autoencoder().Encode(ctx, dense.Slice(p.test, 0, asked))
+	test, _, err := list[0].post.Autoencoder().Encode(ctx, dense.Slice(p.test, 0, asked))
 	if err != nil {
 		return nil, err
 	}
 	out := []labelled{{Variant: "without", Scores: map[string][]float64{}}}
 	type codes struct{ z, cov, test, testCov *mat.Dense }
 	sets := []codes{{z: z, test: test}}
-	for _, v := range s.variants(rule) {
-		q := v.with(post)
+	for _, v := range list {
 		var d [2]*autoencoder.Drawn
 		for i, x := range []*mat.Dense{dense.Slice(p.train, 0, pool), dense.Slice(p.test, 0, asked)} {
-			if d[i], err = q.Draw(ctx, x, &autoencoder.DrawOptions{Samples: s.samples}); err != nil {
+			if d[i], err = v.post.Draw(ctx, x, &autoencoder.DrawOptions{Samples: s.samples}); err != nil {
 				return nil, err
 			}
 		}
