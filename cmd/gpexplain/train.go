@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/coder"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/glm/autoencoder"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
@@ -73,9 +74,9 @@ what both make of rows.`,
 			flags.For("optimizer=sgd", "", "momentum"),
 			flags.Between(0, 1, true, "momentum", "schedule-factor", "dropout"),
 			flags.For("schedule=step|plateau", "", "schedule-epochs", "schedule-factor"),
-			flags.For("online", "", "curvature", "checkpoint"),
+			flags.For("online", "", "curvature", "checkpoint", "online-rule", "online-memory"),
 		},
-		complete: map[string][]string{"arch": append(slices.Clone(archNames), "mlp:", "autoencoder:"), "activation": activationNames, "optimizer": optimizerNames, "schedule": scheduleNames},
+		complete: map[string][]string{"arch": append(slices.Clone(archNames), "mlp:", "autoencoder:"), "activation": activationNames, "optimizer": optimizerNames, "schedule": scheduleNames, "curvature": autoencoder.CurvatureNames(), "online-rule": autoencoder.RuleNames()},
 	}
 	return v.command(con, &s.common)
 }

@@ -37,6 +37,8 @@ func IsArch(name string) bool { return strings.HasPrefix(name, archPrefix) }
 // TrainFlags say how train trains an autoencoder.
 type TrainFlags struct {
 	online     bool
+	rule       string
+	memory     float64
 	curvature  string
 	checkpoint string
 	widths     []int
@@ -46,7 +48,9 @@ type TrainFlags struct {
 // Add defines the flags.
 func (t *TrainFlags) Add(c *cobra.Command) {
 	f := c.Flags()
-	f.BoolVar(&t.online, "online", false, "train an autoencoder under its posterior: each step draws the parameters, and the precision follows (defaults of [lae]: batch 50, lr 1e-3, early stopping 5, at most 100 epochs)")
+	f.BoolVar(&t.online, "online", false, "train an autoencoder under its posterior: each step draws the parameters, and the precision follows, which begins with --prior-precision. As [lae] sets them: --batch 64, --lr 1e-3, --online-memory 0.9999; its --early-stopping is 8, with the step size halved after each half of it without a smaller error. At most 100 epochs")
+	f.StringVar(&t.rule, "online-rule", "released", "`NAME` of how the precision follows: released, as in the code of [lae], where it grows to ½/(1−M) times the curvature of all rows; or published, as in its text, to B/((1−M)·N) times that, with minibatches of B of N rows")
+	f.Float64Var(&t.memory, "online-memory", 0.9999, "share `M` of the precision that a step keeps")
 	f.StringVar(&t.curvature, "curvature", "approximate", "`NAME` of how --online carries the GGN back: approximate, exact or mixed")
 	f.StringVar(&t.checkpoint, "checkpoint", "", "keep the state of --online in `FILE` after each epoch and where it is interrupted, and go on from it")
 }
@@ -78,7 +82,11 @@ func (t *TrainFlags) Check(c *cobra.Command, arch string) error {
 	if _, err := autoencoder.Layers(1, t.widths, network.Tanh); err != nil {
 		return job.Usagef("--arch %q: %s", arch, strings.TrimPrefix(err.Error(), "autoencoder: "))
 	}
-	return flags.Check(c.Flags(), []flags.Rule{flags.OneOf("curvature", autoencoder.CurvatureNames())})
+	return flags.Check(c.Flags(), []flags.Rule{
+		flags.OneOf("curvature", autoencoder.CurvatureNames()),
+		flags.OneOf("online-rule", autoencoder.RuleNames()),
+		flags.Between(0, 1, false, "online-memory"),
+	})
 }
 
 // A Descent has the flags of train that autoencoders share with other networks. Zero
@@ -264,7 +272,11 @@ func (t *TrainFlags) trainOnline(ctx context.Context, c *console.Console, p *pro
 	if err != nil {
 		return nil, err
 	}
-	o := &autoencoder.TrainOptions{Curvature: curvature, Prior: p.Task.Precision, Noise: p.Task.Noise, LearningRate: d.Rate, Batch: d.Batch, Epochs: d.Epochs, Patience: d.Patience, Validation: held, Seed: p.Limits.Seed,
+	rule, err := autoencoder.ParseRule(t.rule)
+	if err != nil {
+		return nil, err
+	}
+	o := &autoencoder.TrainOptions{Rule: rule, Memory: t.memory, Curvature: curvature, Prior: p.Task.Precision, Noise: p.Task.Noise, LearningRate: d.Rate, Batch: d.Batch, Epochs: d.Epochs, Patience: d.Patience, Validation: held, Seed: p.Limits.Seed,
 		Progress: func(done, total int) { c.Show("online", done, total) },
 		Epoch: func(e autoencoder.Epoch) {
 			c.Detail("epoch: mean squared error of a pixel %.6g, validation %.6g", e.Train, e.Validation)
