@@ -3,13 +3,16 @@ package autoencoder
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/minimize"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -136,13 +139,34 @@ func (p *Posterior) LogEvidence(ctx context.Context, x *mat.Dense) (float64, err
 	}
 	var d mat.Dense
 	d.Sub(x, f)
-	squares, scatter, rows := mat.Norm(&d, 2), 0.0, 0
+	squares := mat.Norm(&d, 2)
 	rows, c := f.Dims()
-	for _, v := range p.a.net.Theta() {
-		scatter += v * v
-	}
 	logLik := -squares*squares/(2*p.noise) - 0.5*float64(rows*c)*math.Log(2*math.Pi*p.noise)
-	return logLik - p.prior*scatter/2 - p.LogDet()/2, nil
+	theta := p.a.net.Theta()
+	return logLik - p.prior*floats.Dot(theta, theta)/2 - p.LogDet()/2, nil
+}
+
+// TunePrior returns the posterior with the same h and the prior precision under which LogEvidence is highest. The
+// error reports a θ or an h of zeros, with which no precision is best.
+func (p *Posterior) TunePrior(ctx context.Context) (*Posterior, error) {
+	// With δ = e^t, the part of the log evidence that depends on δ, −½(δ‖θ‖² + Σ log(1 + h/δ)), is concave in t. It is
+	// highest at δ‖θ‖² = Σ h/(h+δ), which is below the number of parameters and at least h/(h+δ) of the largest h.
+	theta := p.a.net.Theta()
+	scatter, most := floats.Dot(theta, theta), floats.Max(p.h)
+	hi := math.Log(float64(len(theta)) / scatter)
+	lo := min(math.Log(0.5/scatter), math.Log(most))
+	if math.IsInf(hi, 0) || math.IsInf(lo, 0) {
+		return nil, errors.New("autoencoder: the evidence has no maximum over the prior precision, as the parameters or their curvature are zero; give the precision")
+	}
+	r, err := minimize.Search(ctx, minimize.Grid(lo-1, hi+1, 20), 1e-4, minimize.Each(func(_ context.Context, t float64) (float64, error) {
+		q := *p
+		q.prior = math.Exp(t)
+		return q.prior*scatter/2 + q.LogDet()/2, nil
+	}))
+	if err != nil {
+		return nil, fmt.Errorf("autoencoder: the prior precision of highest evidence: %w", err)
+	}
+	return p.WithPrior(math.Exp(r.X)), nil
 }
 
 // A Linear is the prediction of the linearized network: the pixels f and the codes z are Gaussian with the

@@ -103,6 +103,28 @@ func TestReferenceStructures(t *testing.T) {
 	requireClose(t, "function space", raw(covariance(fitted(weightspace.Full, x), few)), raw(covariance(post, few)), 1e-7)
 }
 
+// The prior precision of highest evidence is that of a grid.
+func TestTunePrior(t *testing.T) {
+	for seed := range uint64(3) {
+		a, x := small(t, 6, int(seed)+1), curves(20+10*int(seed), seed)
+		p := testref.Must(Fit(t.Context(), a, x, &FitOptions{Noise: math.Pow(10, float64(seed)-2)}))(t)
+		got := testref.Must(p.TunePrior(t.Context()))(t)
+		best, at := math.Inf(-1), 0.0
+		for k := range 4000 {
+			delta := math.Pow(10, float64(k)/400-5)
+			if e := testref.Must(p.WithPrior(delta).LogEvidence(t.Context(), x))(t); e > best {
+				best, at = e, delta
+			}
+		}
+		require.InEpsilon(t, at, got.Prior(), 0.01)
+		require.GreaterOrEqual(t, testref.Must(got.LogEvidence(t.Context(), x))(t), best-1e-9*math.Abs(best))
+		require.Equal(t, p.GGN(), got.GGN())
+	}
+	a := small(t)
+	_, err := NewPosterior(a, make([]float64, len(a.net.Theta())), 1, 1).TunePrior(t.Context())
+	require.ErrorContains(t, err, "no maximum")
+}
+
 // Where the posterior is narrow the draws have the covariance of the linearized network.
 func TestDrawsOfNarrowPosteriors(t *testing.T) {
 	a, x := small(t), curves(6, 1)

@@ -86,8 +86,11 @@ func Exclusive(given func(flag string) bool, names ...string) error {
 
 // NotOneOf is the usage error of a flag whose value is none of a list.
 func NotOneOf(flag, value string, list []string) error {
-	last := len(list) - 1
-	return Usagef("--%s %q must be %s or %s%s", flag, value, strings.Join(list[:last], ", "), list[last], DidYouMean(value, list))
+	text := list[len(list)-1]
+	if rest := list[:len(list)-1]; len(rest) > 0 {
+		text = strings.Join(rest, ", ") + " or " + text
+	}
+	return Usagef("--%s %q must be %s%s", flag, value, text, DidYouMean(value, list))
 }
 
 // DidYouMean returns "; did you mean X?" for the word of a list that has the fewest typing errors, at most one in

@@ -25,6 +25,7 @@ type Flags struct {
 	latent, decoder string
 	posterior       string
 	curvature       string
+	tune            string
 	samples         int
 	given           func(flag string) bool
 }
@@ -44,6 +45,7 @@ func (f *Flags) Add(c *cobra.Command, posterior bool) {
 	if posterior {
 		s.StringVar(&f.posterior, "posterior", "", "take the posterior from `FILE` (default that beside the model, FILE.onnx"+posteriorSuffix+", else one is fitted)")
 		s.IntVar(&f.samples, "samples", defaultSamples, "`S` networks drawn from the posterior")
+		s.StringVar(&f.tune, "tune-prior", "", "choose the prior precision of a posterior that is fitted by `HOW`: evidence, the log evidence")
 	}
 }
 
@@ -109,6 +111,12 @@ func open(ctx context.Context, c *console.Console, common *problem.Flags, f *Fla
 		if err != nil {
 			return nil, err
 		}
+		if f.tune != "" {
+			if s.post, err = s.post.TunePrior(ctx); err != nil {
+				return nil, err
+			}
+			s.made += fmt.Sprintf(", prior precision %.4g by its evidence", s.post.Prior())
+		}
 	}
 	if common.Task.Precision != nil {
 		s.post = s.post.WithPrior(*common.Task.Precision)
@@ -120,7 +128,7 @@ func open(ctx context.Context, c *console.Console, common *problem.Flags, f *Fla
 func (s *session) saved(c *console.Console, a *autoencoder.Autoencoder, common *problem.Flags) (*autoencoder.Posterior, string, error) {
 	path := s.flags.posterior
 	if path == "" {
-		if s.Model.Path == "" || s.flags.Asked() || s.flags.given("curvature") {
+		if s.Model.Path == "" || s.flags.Asked() || s.flags.given("curvature") || s.flags.tune != "" {
 			return nil, "", nil
 		}
 		path = s.Model.Path + posteriorSuffix
