@@ -33,14 +33,20 @@ numbers.
 
 The posterior is that of the training where the model was trained with --online.
 Else it is fitted to the training rows, from the diagonal of the generalized
-Gauss–Newton matrix, as for an autoencoder that was trained elsewhere.`,
+Gauss–Newton matrix, as for an autoencoder that was trained elsewhere, and
+--tune-prior evidence chooses the precision of its prior. With --missing the pixels
+that are named are filled in first, and the rest is of the row with these.`,
 		example: `  gpexplain reconstruct --model net.onnx --data digits --index 3 --html page.html
+  gpexplain reconstruct --model net.onnx --data digits --index 3 --missing 0-391 --html page.html
   gpexplain reconstruct --model encoder.onnx --decoder decoder.onnx --data digits --index 3`,
 		flags: s.add, check: s.check, run: s.run, writes: []string{"html"}, reads: []string{"decoder"},
 		rules: []flags.Rule{
 			flags.AtLeast(0, "pictures"),
+			flags.OneOf("tune-prior", []string{"evidence"}),
+			flags.Apart(": both say the prior precision", "tune-prior", "prior-precision"),
+			flags.Apart(": the precision of a saved posterior is not tuned", "tune-prior", "posterior"),
 		},
-		complete: map[string][]string{"curvature": autoencoder.CurvatureNames()},
+		complete: map[string][]string{"curvature": autoencoder.CurvatureNames(), "tune-prior": {"evidence"}},
 	}
 	return v.command(con, &s.common)
 }
@@ -51,6 +57,7 @@ func (s *reconstructVerb) add(c *cobra.Command) {
 	s.coder.Add(c, true)
 	f.StringVar(&s.shown.HTML, "html", "", "write a page with the pictures to `FILE`")
 	f.IntVar(&s.shown.Pictures, "pictures", 5, "show the reconstructions by `N` drawn networks")
+	f.StringVar(&s.shown.Missing, "missing", "", "fill in these `PIXELS` of each row, numbers and ranges such as 0-391 counted from 0 along its lines, from the others, by ten drawn networks or --samples; what is there is not looked at")
 	f.BoolVar(&s.shown.Linearized, "linearized", false, "take means and standard deviations from the linearized network, at a backward pass for each pixel, in place of draws: better where the posterior is wide")
 }
 

@@ -11,6 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/coder"
+	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -50,6 +53,8 @@ func TestAutoencoder(t *testing.T) {
 	page := read(t, file("page.html"))
 	require.Equal(t, 2*(3+5), strings.Count(page, "<img "))
 	require.Contains(t, page, "the released rule")
+	train("p.onnx", "--epochs", "1", "--online-rule", "published")
+	require.Contains(t, read(t, file("p.onnx.posterior")), "the published rule")
 
 	scored := requireRows(t, "autoencoder-row", "autoencoder-summary", succeed(t, slices.Concat([]string{"predict", "--model", file("a.onnx"), "--latent", code, "--posterior", file("a.onnx.posterior"), "--samples", "10", "--index", "3,4", "--json"}, data)...))
 	require.Equal(t, rows[1].Scores, scored[1].Scores)
@@ -58,6 +63,20 @@ func TestAutoencoder(t *testing.T) {
 	// Post hoc, of the rows that the model records, and by the linearized network.
 	posthoc := requireRows(t, "reconstruct-row", "reconstruct-summary", succeed(t, slices.Concat(show, []string{"--curvature", "exact", "--prior-precision", "1e9", "--index", "3", "--json", "--linearized"})...))
 	require.Less(t, float64(slices.Max(posthoc[0].SD)), 0.01)
+	tuned := succeed(t, slices.Concat(show, []string{"--tune-prior", "evidence", "--index", "3", "--json"})...)
+	require.Regexp(t, "fitted to 100 training rows.*by its evidence", tuned)
+
+	// The upper half is filled in from the lower one, whatever is there.
+	filled := requireRows(t, "reconstruct-row", "reconstruct-summary", succeed(t, slices.Concat(show, []string{"--index", "3,4", "--missing", "0-390,391", "--json", "--html", file("filled.html")})...))
+	digits := testref.Must(dataset.Open(t.Context(), "digits:120,20", nil))(t)
+	x := testref.Must(digits.Test.Select(&dataset.SelectOptions{Rows: []int{3, 4}}))(t).Matrix()
+	for i, r := range filled {
+		require.Equal(t, result.Floats(x.RawRowView(i)[392:]), r.Filled[392:])
+		require.NotEqual(t, result.Floats(x.RawRowView(i)[:392]), r.Filled[:392])
+	}
+	require.Equal(t, 2*(4+5), strings.Count(read(t, file("filled.html")), "<img "))
+	require.Contains(t, refuse(t, 1, slices.Concat(show, []string{"--missing", "784"})...), "pixels 0 to 783")
+
 	require.Contains(t, refuse(t, 1, slices.Concat(show, []string{"--noise-variance", "2"})...), "holds one")
 	require.Contains(t, refuse(t, 1, slices.Concat(show, []string{"--latent", "nothing"})...), `"nothing"`)
 	require.Contains(t, refuse(t, 1, slices.Concat([]string{"predict", "--model", file("a.onnx"), "--posterior", file("state")}, data)...), "state")
@@ -102,6 +121,11 @@ func TestAutoencoderUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"train --out a.onnx --online":                                            "--online is for --arch autoencoder:WIDTHS",
 		"train --out a.onnx --curvature exact":                                   "--curvature is for --online",
+		"train --out a.onnx --online-rule published":                             "--online-rule is for --online",
+		"train --out a.onnx --arch autoencoder:8-2 --online --online-rule no":    "released",
+		"train --out a.onnx --arch autoencoder:8-2 --online --online-memory 1":   "below 1",
+		"reconstruct --tune-prior loo":                                           "must be evidence",
+		"reconstruct --tune-prior evidence --prior-precision 2":                  "both say the prior precision",
 		"train --out a.onnx --arch autoencoder:8-0":                              "a code of 0 numbers",
 		"train --out a.onnx --arch autoencoder:8-x":                              "widths of the encoder",
 		"train --out a.onnx --arch autoencoder:8-2 --online --curvature no":      "approximate",

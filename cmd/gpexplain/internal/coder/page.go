@@ -34,8 +34,9 @@ type strip struct {
 	Tiles      []image.Image
 }
 
-// add adds row i: the input, mean and standard deviation, and what the first drawn networks make of it.
-func (p *page) add(r *Row, x *mat.Dense, d *autoencoder.Drawn, i int) {
+// add adds row i: the input, what it is with its missing pixels filled in, mean and standard deviation, and what the
+// first drawn networks make of it.
+func (p *page) add(r *Row, input, x *mat.Dense, d *autoencoder.Drawn, i int) {
 	var t strip
 	heads := []string{}
 	tile := func(head string, v []float64) {
@@ -52,7 +53,10 @@ func (p *page) add(r *Row, x *mat.Dense, d *autoencoder.Drawn, i int) {
 			t.Tiles = append(t.Tiles, result.Gray(pix[:w*h], w, h).Image)
 		}
 	}
-	tile("input", x.RawRowView(i))
+	tile("input", input.RawRowView(i))
+	if r.Filled != nil {
+		tile("filled in", x.RawRowView(i))
+	}
 	tile("mean", d.Mean.RawRowView(i))
 	sd := slices.Clone(d.SD.RawRowView(i))
 	most := floats.Max(sd)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -31,7 +32,8 @@ type Row struct {
 	// SquaredError is that of the reconstruction by the mean parameters, a sum over pixels.
 	SquaredError result.Float   `json:"squared_error"`
 	Scores       RowScores      `json:"scores"`
-	Mean         []result.Float `json:"mean,omitempty"` // of the reconstruction over drawn networks
+	Filled       []result.Float `json:"filled,omitempty"` // the row with its missing pixels filled in
+	Mean         []result.Float `json:"mean,omitempty"`   // of the reconstruction over drawn networks
 	SD           []result.Float `json:"sd,omitempty"`
 }
 
@@ -179,6 +181,8 @@ type Shown struct {
 	Pictures int // of drawn networks
 	// Linearized takes means, deviations and codes from the linearized network.
 	Linearized bool
+	// Missing lists pixels, such as 0-391, that are filled in first; "" for none.
+	Missing string
 }
 
 // mostShown bounds the rows that reconstruct shows.
@@ -208,6 +212,12 @@ func Reconstruct(ctx context.Context, c *console.Console, common *problem.Flags,
 	x, err := checked(ctx, s.post.Autoencoder(), s.Problem, rows)
 	if err != nil {
 		return err
+	}
+	input := x
+	if o.Missing != "" {
+		if x, err = s.fill(ctx, c, x, o.Missing); err != nil {
+			return err
+		}
 	}
 	d, err := s.post.Draw(ctx, x, s.draws(c, "reconstruct", o.Pictures))
 	if err != nil {
@@ -239,9 +249,12 @@ func Reconstruct(ctx context.Context, c *console.Console, common *problem.Flags,
 	for i := range list {
 		r := &list[i]
 		r.Mean, r.SD = result.Floats(d.Mean.RawRowView(i)), result.Floats(d.SD.RawRowView(i))
+		if o.Missing != "" {
+			r.Filled = result.Floats(x.RawRowView(i))
+		}
 		sum.add(r, len(list))
 		if o.HTML != "" {
-			page.add(r, x, d, i)
+			page.add(r, input, x, d, i)
 		}
 		if c.JSON || o.HTML == "" {
 			if err := encoder(out).Encode(r); err != nil {
@@ -259,6 +272,38 @@ func Reconstruct(ctx context.Context, c *console.Console, common *problem.Flags,
 		return err
 	}
 	return s.finish(c, sum, out)
+}
+
+// fill returns the rows of x with the missing pixels filled in: by the mean over networks drawn from the posterior.
+func (s *session) fill(ctx context.Context, c *console.Console, x *mat.Dense, missing string) (*mat.Dense, error) {
+	n, pixels := x.Dims()
+	list, ok := problem.ParseRows(missing, pixels)
+	if !ok || slices.Max(list) >= pixels {
+		return nil, fmt.Errorf("--missing %s: a row of %s has the pixels 0 to %d; name some of them, such as 0-%d", missing, s.Examples.Data.Source, pixels-1, pixels/2)
+	}
+	known := slices.Repeat([]bool{true}, pixels)
+	for _, j := range list {
+		known[j] = false
+	}
+	o := &autoencoder.ImputeOptions{Seed: s.Limits.Seed, Progress: func(done, total int) { c.Show("fill in", done, total) }}
+	if s.flags.given("samples") {
+		o.Samples = s.flags.samples
+	}
+	samples, err := s.post.Impute(ctx, x, known, o)
+	if err != nil {
+		return nil, err
+	}
+	filled := mat.DenseCopyOf(x)
+	for i := range n {
+		for _, j := range list {
+			sum := 0.0
+			for _, f := range samples {
+				sum += f.At(i, j)
+			}
+			filled.Set(i, j, sum/float64(len(samples)))
+		}
+	}
+	return filled, nil
 }
 
 // encoder writes JSON as it is, one object a line.
