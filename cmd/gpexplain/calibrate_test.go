@@ -260,7 +260,7 @@ func TestNoveltyOfFiles(t *testing.T) {
 		"two distances":    func(about map[string]any) { about["Tails"] = []int{60, 60} },
 		"another route":    func(about map[string]any) { about["Route"] = map[string]any{"Reused": true} },
 		"no route":         func(about map[string]any) { about["Route"] = map[string]any{} },
-		"a later version":  func(about map[string]any) { about["Version"] = 2 },
+		"a later version":  func(about map[string]any) { about["Version"] = 3 },
 		"negative columns": func(about map[string]any) { about["Columns"] = -1 },
 	} {
 		path := with("hostile.gp", func(section string, data []byte) []byte {

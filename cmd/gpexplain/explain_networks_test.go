@@ -141,12 +141,13 @@ func TestExplainNetworksShown(t *testing.T) {
 	require.NotContains(t, shown, "by the network alone")
 
 	lines := testref.Must(csv.NewReader(strings.NewReader(read(t, table))).ReadAll())(t)
-	require.Equal(t, []string{"sd", "networks_sd", "networks_se", "distinguishable"}, lines[0][11:])
+	require.Equal(t, []string{"influence", "sd", "networks_sd", "networks_se", "distinguishable"}, lines[0][11:])
 	require.Len(t, lines, 9)
 	for _, line := range lines[1:] {
 		require.Empty(t, line[11])
-		require.NotEmpty(t, line[12])
+		require.Empty(t, line[12])
 		require.NotEmpty(t, line[13])
+		require.NotEmpty(t, line[14])
 	}
 	info := testref.Must(os.Stat(picture))(t)
 	require.Positive(t, info.Size())

@@ -546,9 +546,9 @@ func TestExplainSaysWhatScoresAre(t *testing.T) {
 	lines := testref.Must(csv.NewReader(strings.NewReader(read(t, table))).ReadAll())(t)
 	for i, line := range lines[1:] {
 		x := r.Outputs[0].Contributions[i]
-		sd := testref.Must(strconv.ParseFloat(line[11], 64))(t)
+		sd := testref.Must(strconv.ParseFloat(line[12], 64))(t)
 		require.Equal(t, float64(*x.SD), sd)
-		require.Equal(t, []string{"", "", fmt.Sprint(*x.Distinguishable)}, line[12:])
+		require.Equal(t, []string{"", "", fmt.Sprint(*x.Distinguishable)}, line[13:])
 	}
 
 	flip := decode[result.Report](t, succeed(t, small("explain", "--json", "--flip", rows[0]+"=9")...))

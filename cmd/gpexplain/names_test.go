@@ -229,7 +229,7 @@ func TestInputs(t *testing.T) {
 	require.NoFileExists(t, page)
 	table := testref.Must(csv.NewReader(strings.NewReader(read(t, terms))).ReadAll())(t)
 	require.Len(t, table, 1+4*2)
-	require.Equal(t, "row,id,output,against,train_row,train_id,label,value,raw,similarity,removal,sd,networks_sd,networks_se,distinguishable", strings.Join(table[0], ","))
+	require.Equal(t, "row,id,output,against,train_row,train_id,label,value,raw,similarity,removal,influence,sd,networks_sd,networks_se,distinguishable", strings.Join(table[0], ","))
 	first := decode[result.Report](t, lines[0])
 	require.Equal(t, []string{"0", "C-3", "repaid", "", fmt.Sprint(first.Outputs[0].Contributions[0].Index), first.Outputs[0].Contributions[0].ID, first.Outputs[0].Contributions[0].LabelName}, table[1][:7])
 	require.Equal(t, number(first.Outputs[0].Contributions[0].Value), table[1][7])

@@ -61,9 +61,9 @@ func TestShownCommands(t *testing.T) {
 		got[strings.Join(args, " ")] = run(t, append([]string{programs[args[0]]}, args[1:]...)...)
 	}
 	require.Equal(t, map[string]string{
-		"probabilities": `x 0: p(y=1) = 0.084 ± 0.041, less like the training rows than 23 % of them
-x 1: p(y=1) = 0.870 ± 0.067, less like the training rows than 45 % of them
-x 2: p(y=1) = 0.597 ± 0.081, less like the training rows than 51 % of them
+		"probabilities": `x 0: p(y=1) = 0.084 ± 0.041, less like the training rows than 40 % of them
+x 1: p(y=1) = 0.870 ± 0.067, less like the training rows than 69 % of them
+x 2: p(y=1) = 0.597 ± 0.081, less like the training rows than 64 % of them
 x 3: p(y=1) = 0.981 ± 0.068, less like the training rows than 100 % of them
 `,
 		"saved fit sine.gp":     "",
