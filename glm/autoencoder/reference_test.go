@@ -108,3 +108,26 @@ func TestReferenceSteps(t *testing.T) {
 		requireClose(t, name, ref.Floats(name+"_f_test"), raw(f), 1e-10)
 	}
 }
+
+// TestReleasedRule checks that a step of the released rule adds ½·N/B times what one of the published rule with J at the
+// drawn parameters adds.
+func TestReleasedRule(t *testing.T) {
+	a, ref := reference(t)
+	x := ref.MatrixRC("x_train", 40, 64)
+	eps := ref.Floats("online_noise")
+	added := func(o TrainOptions) []float64 {
+		o.Batch, o.Memory, o.Prior, o.Curvature = 10, 0.9, 25, Exact
+		opt := testref.Must(o.withDefaults(40))(t)
+		tr := testref.Must(newTraining(a, x, opt))(t)
+		before := slices.Clone(tr.s.GGN)
+		_, err := tr.step(t.Context(), x.Slice(0, 10, 0, 64).(*mat.Dense), func(int) noise {
+			return func(dst []float64, lo int) { copy(dst, eps[lo:]) }
+		})
+		require.NoError(t, err)
+		floats.AddScaled(tr.s.GGN, -0.9, before)
+		return tr.s.GGN
+	}
+	want := added(TrainOptions{Rule: Published, atSample: true})
+	floats.Scale(0.5*40/10, want)
+	requireClose(t, "released", want, added(TrainOptions{Rule: Released}), 1e-13)
+}
