@@ -181,7 +181,7 @@ func TestMNISTInTheCache(t *testing.T) {
 // README.md: f is one row an example.
 func TestReferences(t *testing.T) {
 	names := References(t)
-	require.Len(t, names, 26, "8 posteriors, 9 layers, 9 exports")
+	require.Len(t, names, 28, "10 posteriors, 9 layers, 9 exports")
 	for _, name := range names {
 		r := Open(t, name)
 		require.NotEmpty(t, r.Model(t), name)
