@@ -27,23 +27,13 @@ var (
 
 // PredictTo implements Link.
 func (l Linear) PredictTo(mean, sd *mat.Dense, lik glm.Likelihood, f, cov *mat.Dense) error {
-	if g, ok := lik.(*glm.Gaussian); ok {
-		return Exact{}.PredictTo(mean, sd, g, f, cov)
+	if err := l.SplitTo(nil, sd, lik, f, cov); err != nil {
+		return err
 	}
-	t, c := f.Dims()
-	dense.SizeTo(mean, t, c)
-	dense.SizeTo(sd, t, c)
-	return l.each(lik, f, cov, func(t int, f, epistemic []float64) error {
-		if mean != nil {
-			lik.MeanTo(mean.RawRowView(t), f)
-		}
-		if sd != nil {
-			for j, v := range epistemic {
-				sd.Set(t, j, math.Sqrt(v))
-			}
-		}
-		return nil
-	})
+	if sd != nil {
+		sd.Apply(func(_, _ int, v float64) float64 { return math.Sqrt(v) }, sd)
+	}
+	return MAP{}.PredictTo(mean, nil, lik, f, nil)
 }
 
 // SplitTo implements Splitter.

@@ -383,11 +383,9 @@ func (q *Posterior) PredictBy(ctx context.Context, function gp.Latent, task *pro
 	if out.Likelihood, out.Tempered, out.Scaled, err = out.calibration.Apply(lik, out.Mean, out.Cov); err != nil {
 		return nil, err
 	}
-	if _, linear := link.(predictive.Linear); linear {
-		// The rate of counts is that of the mean already.
-		if _, counts := lik.(glm.Counting); counts {
-			out.Tempered = out.Mean
-		}
+	_, linear := link.(predictive.Linear)
+	if _, counts := lik.(glm.Counting); counts && linear {
+		out.Tempered = out.Mean // whose rate is the network's: Linear does not average over f
 	}
 	if out.scales = (&result.Scales{Scale: 1, Temperature: 1, NoiseScale: 1}); q.Calibration != nil {
 		k := &q.Calibration.Calibration
@@ -487,14 +485,13 @@ func (o *Predictions) respond(ctx context.Context, y *mat.Dense, link predictive
 	return nil
 }
 
-// observe fills in what a regression says of a new observation.
+// observe fills in what a regression says of a new observation, by Linear where that is the link and by Exact otherwise.
 func (o *Predictions) observe(by predictive.Link) error {
 	var link interface {
 		predictive.Link
 		predictive.Splitter
 	} = predictive.Exact{}
-	linear, isLinear := by.(predictive.Linear)
-	if isLinear {
+	if linear, ok := by.(predictive.Linear); ok {
 		link = linear
 	}
 	t, c := o.Mean.Dims()

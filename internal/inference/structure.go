@@ -43,8 +43,8 @@ training row, so that nothing is calibrated unless --calibrate heldout is given.
 --predictive bnn draws parameters from that posterior, by default the full one, and
 runs the network with them; mean and covariance are then those of its outputs over
 the draws, and nothing is calibrated. --predictive linear linearizes the response too:
-a new observation is normal, with the covariance of the probabilities or rates to first
-order, and of a regression with the mean of the regression on the linearization.`
+probabilities and rates are the network's, with their covariance to first order, and a
+regression has the mean of the regression on the linearization.`
 
 // InWeights tells whether the answers come from a posterior over the parameters.
 func (s *WeightFlags) InWeights() bool { return s.Structure != "" || s.Predictive == "bnn" }
