@@ -30,7 +30,7 @@ func main() {
 
 // An event is a line of go test -json (go doc test2json).
 type event struct {
-	Action, Package, Test, Output, ImportPath string
+	Action, Package, Test, Output string
 }
 
 // A rule is a line of allowed.txt.
@@ -62,7 +62,7 @@ func run(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	said := map[string]string{} // by test, what it and its subtests printed
+	said := map[string]string{} // by test, what it printed
 	skipped, failed, unknown := 0, 0, 0
 	lines := json.NewDecoder(in)
 	for {
