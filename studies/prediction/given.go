@@ -36,7 +36,7 @@ type givenSet struct {
 	name  string
 	table string   // of package trained, whose recipe trains a network again; "" where there is none
 	nets  []string // files of networks in the reference, without .onnx
-	flags []string // of pictures; FILE of --train-index is in the reference
+	index string   // file of the rows that a network of pictures was trained on, in its folder; "" for tables
 	count int      // the first rows alone of the index; 0 for all
 }
 
@@ -60,11 +60,11 @@ var givenSets = []givenSet{
 	{name: "digits", table: "digits", nets: []string{"match/digits-adam1e-4"}},
 	{name: "diabetes", table: "diabetes", nets: []string{"match/diabetes-adam1e-4", "match/diabetes-adamw"}},
 	{name: "sine with noise that varies", table: "hetero", nets: []string{"match/hetero-adam1e-4", "match/hetero-adamw"}},
-	{name: "4/9, Adam", nets: []string{"match/mnist49-adam"}, flags: []string{"mnist49-train-index.txt"}},
-	{name: "4/9, SGD", nets: []string{"match/mnist49-sgd"}, flags: []string{"mnist49-train-index.txt"}},
-	{name: "4/9, long", nets: []string{"match/mnist49-long"}, flags: []string{"mnist49-train-index.txt"}},
-	{name: "thesis CNN", nets: []string{"thesis-cnn/model"}, flags: []string{"reference.safetensors"}},
-	{name: "thesis CNN, a third of its rows", nets: []string{"thesis-cnn/model"}, flags: []string{"reference.safetensors"}, count: 1000},
+	{name: "4/9, Adam", nets: []string{"match/mnist49-adam"}, index: "mnist49-train-index.txt"},
+	{name: "4/9, SGD", nets: []string{"match/mnist49-sgd"}, index: "mnist49-train-index.txt"},
+	{name: "4/9, long", nets: []string{"match/mnist49-long"}, index: "mnist49-train-index.txt"},
+	{name: "thesis CNN", nets: []string{"thesis-cnn/model"}, index: "reference.safetensors"},
+	{name: "thesis CNN, a third of its rows", nets: []string{"thesis-cnn/model"}, index: "reference.safetensors", count: 1000},
 }
 
 // A given is one network: figures of the test rows, of regressions in deviations of the training targets.
@@ -194,10 +194,10 @@ func (s *study) given(ctx context.Context, p *givenSet, name string) (given, err
 	file := func(part string) string {
 		return strings.Replace(filepath.Join(s.reference, s.files(name)), "%s", part, 1)
 	}
-	if p.flags == nil {
+	if p.index == "" {
 		args = append(args, "--data", file("train"))
 	} else {
-		rows, err := trained.TrainIndex(filepath.Join(s.reference, "reference", filepath.Dir(name), p.flags[0]))
+		rows, err := trained.TrainIndex(filepath.Join(s.reference, "reference", filepath.Dir(name), p.index))
 		if err != nil {
 			return g, err
 		}
@@ -214,7 +214,7 @@ func (s *study) given(ctx context.Context, p *givenSet, name string) (given, err
 		args = append(args, "--data", filepath.Join(s.reference, "data/mnist"), "--classes", "4,9", "--standardize", "no", "--train-index", index)
 	}
 	test := slices.Clone(args)
-	if p.flags == nil {
+	if p.index == "" {
 		test = append(test, "--test-data", file("test"))
 	}
 	rows, sum, err := s.gpexplain.Predict(ctx, test)
