@@ -143,7 +143,7 @@ type Contribution struct {
 	Networks *TermSpread `json:"networks,omitempty"` // how the term varies over several networks; nil for one
 }
 
-// Signed is the contribution to the output times sign, ±1.
+// Signed returns the contribution with Value, Raw, Removal and Influence multiplied by sign, which is 1 or −1.
 func (c Contribution) Signed(sign float64) Contribution {
 	for _, v := range []*Float{&c.Value, &c.Raw, &c.Removal} {
 		*v *= Float(sign)

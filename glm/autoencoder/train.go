@@ -44,8 +44,8 @@ func ParseRule(name string) (Rule, error) {
 // RuleNames returns the names of all rules.
 func RuleNames() []string { return slices.Clone(ruleNames) }
 
-// TrainOptions are options of Train. A zero field has its default. Those of Memory, Batch and Patience are what the text
-// of [lae] sets; the code released with it has .999, 50 and 5, and adds the prior to an H that begins with N.
+// TrainOptions are options of Train. A zero field has its default. The defaults of Memory, Batch and Patience are what the
+// text of [lae] sets. The code released with it has .999, 50 and 5, and adds the prior to an H that begins with N.
 type TrainOptions struct {
 	Rule      Rule
 	Curvature Curvature // how the GGN is computed; the default is Approximate

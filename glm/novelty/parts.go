@@ -23,12 +23,12 @@ type InputParts struct {
 	Mean, Scale []float64  // D
 	Z           *mat.Dense // n×D, those of the training rows
 	Norm        []float64  // n, the lengths of the rows of Z
-	// The square of the Mahalanobis distance from the mean is q = |zᵀHalf|² where Ridge is 0, and (zᵀz − |zᵀZᵀHalf|²)/Ridge
-	// otherwise.
+	// With them the squared Mahalanobis distance of z from the mean is q = |zᵀHalf|² where Ridge is 0, and
+	// q = (zᵀz − |zᵀZᵀHalf|²)/Ridge otherwise.
 	Half  *mat.Dense
 	Ridge float64
-	// The square of that from a training row, of which the least counts, is q + Own − 2p, p = zᵀHalf HalfᵀZᵀ where Ridge is 0,
-	// and zᵀZᵀHalf Halfᵀ otherwise. Own is nil where the distance from the mean counts.
+	// The squared distances of z from the training rows are q + Own − 2p, with p = zᵀHalf HalfᵀZᵀ where Ridge is 0, and
+	// p = zᵀZᵀHalf Halfᵀ otherwise. The least of them counts. Where Own is nil, the distance from the mean counts.
 	Own []float64 // n
 }
 

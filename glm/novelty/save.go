@@ -17,10 +17,10 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// savedVersion is the version of the saved sections.
+// Versions of the saved sections.
 const (
 	savedVersion = 2
-	fromMean     = 1 // the version whose Mahalanobis distance is that from the mean
+	fromMean     = 1 // with the Mahalanobis distance from the mean, which Load still reads
 )
 
 // savedDetector is the JSON section of a saved Detector.

@@ -219,9 +219,9 @@ func (c *comparison) choose(ctx context.Context, all []*candidate) (*guess, erro
 	return g, nil
 }
 
-// leaked tells whether inputs were scaled by training and test rows together, as where a scaler was fitted before the rows were
-// split: by the score, which then is the better one by as much as tells twins apart. That way is next then, and not taken, so that no answer
-// depends on which test rows are there.
+// leaked tells whether the inputs were scaled by training and test rows together, as they are where a scaler was fitted before the
+// rows were split. It compares the scores of both scalings, and says yes where the one by all rows is better by more than
+// unsureOfTwins. That scaling then becomes g.next. It is never taken, so that no answer depends on which test rows are there.
 func (c *comparison) leaked(ctx context.Context, g *guess, train *dataset.Subset, test *dataset.Set) (bool, error) {
 	way := slices.IndexFunc(tableWays, func(w tableWay) bool {
 		return g.best.words == w.words || strings.HasPrefix(g.best.words, w.words+" and ")
