@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/internal/dataset"
 )
@@ -54,13 +55,21 @@ func openLetters(ctx context.Context, dir string, n int) (*mat.Dense, error) {
 	return rows.Matrix(), nil
 }
 
-// entropyAUROC is the probability that the predictive of a foreign picture has a larger
-// entropy than that of a test picture.
-func entropyAUROC(test, foreign *mat.Dense) float64 {
-	entropies := func(prob *mat.Dense) []float64 {
-		e := make([]float64, prob.RawMatrix().Rows)
-		score.EntropyTo(e, prob)
-		return e
+// entropies are those of rows of class probabilities, in nats.
+func entropies(prob *mat.Dense) []float64 {
+	e := make([]float64, prob.RawMatrix().Rows)
+	score.EntropyTo(e, prob)
+	return e
+}
+
+// entropyBins is the number of bins of a histogram of entropies.
+const entropyBins = 20
+
+// shares are those of the values in bins of equal width from 0 to most.
+func shares(values []float64, most float64) []result.Float {
+	out := make([]result.Float, entropyBins)
+	for _, v := range values {
+		out[min(max(int(v/most*entropyBins), 0), entropyBins-1)] += result.Float(1 / float64(len(values)))
 	}
-	return score.AUROC(entropies(test), entropies(foreign))
+	return out
 }

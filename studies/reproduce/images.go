@@ -19,7 +19,7 @@ import (
 var images = &Study{Verb: "reproduce",
 	Name:   "images",
 	Short:  "MAP, BNN and GLM predictives of digits, with letters and turned digits as foreign data",
-	Source: "[glm] table 2",
+	Source: "[glm] table 2 and figure 6",
 	Data:   "MNIST's four files in the directory mnist, and the two test files of Kuzushiji-MNIST in kmnist",
 	Sets:   []string{"mlp", "cnn"},
 	Plan:   planImages,
@@ -73,7 +73,7 @@ func planImages(ctx context.Context, o *Options) (*Plan, error) {
 		}
 		inputs = []string{"MNIST " + digits, "Kuzushiji-MNIST " + letters}
 	}
-	p := &Plan{Version: 3}
+	p := &Plan{Version: 4}
 	for _, kind := range o.Only {
 		for seed := range size.seeds {
 			for k, precision := range size.precisions {
@@ -163,6 +163,8 @@ type imagesScores struct {
 	Letters result.Float   `json:"letters_auroc"`
 	Right   result.Float   `json:"right_angle_auroc"`
 	Turned  []result.Float `json:"turned_nll"` // at each angle
+	// Entropy are the shares of test digits, and of letters, in bins of the entropy.
+	Entropy [2][]result.Float `json:"entropy"`
 }
 
 // run trains the network and applies every method.

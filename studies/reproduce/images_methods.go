@@ -3,6 +3,7 @@ package reproduce
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -94,7 +95,7 @@ type prediction func(ctx context.Context, rows Rows) (response *mat.Dense, logp 
 
 // judge scores a predictive. The entropies that tell foreign rows are those of the same
 // predictive, or of another where it is not nil.
-func (f *imagesFit) judge(ctx context.Context, method string, p, entropies prediction) error {
+func (f *imagesFit) judge(ctx context.Context, method string, p, unscaled prediction) error {
 	response, logp, err := p(ctx, f.data.known)
 	if err != nil {
 		return err
@@ -115,18 +116,20 @@ func (f *imagesFit) judge(ctx context.Context, method string, p, entropies predi
 		lo, hi := next(size.turned)
 		s.Turned = append(s.Turned, result.Float(score.NLL(logp[lo:hi])))
 	}
-	if entropies == nil {
-		entropies = p
-	} else if response, _, err = entropies(ctx, Rows{X: f.data.known.X}); err != nil {
+	if unscaled == nil {
+		unscaled = p
+	} else if response, _, err = unscaled(ctx, Rows{X: f.data.known.X}); err != nil {
 		return err
 	}
-	foreign, _, err := entropies(ctx, f.data.foreign)
+	foreign, _, err := unscaled(ctx, f.data.foreign)
 	if err != nil {
 		return err
 	}
-	own := response.Slice(size.valid, size.valid+size.test, 0, c).(*mat.Dense)
-	s.Letters = result.Float(entropyAUROC(own, foreign.Slice(0, size.letters, 0, c).(*mat.Dense)))
-	s.Right = result.Float(entropyAUROC(own, foreign.Slice(size.letters, 2*size.letters, 0, c).(*mat.Dense)))
+	own := entropies(response.Slice(size.valid, size.valid+size.test, 0, c).(*mat.Dense))
+	letters := entropies(foreign.Slice(0, size.letters, 0, c).(*mat.Dense))
+	s.Letters = result.Float(score.AUROC(own, letters))
+	s.Right = result.Float(score.AUROC(own, entropies(foreign.Slice(size.letters, 2*size.letters, 0, c).(*mat.Dense))))
+	s.Entropy = [2][]result.Float{shares(own, math.Log(float64(c))), shares(letters, math.Log(float64(c)))}
 	f.out.Methods[method] = s
 	return ctx.Err()
 }

@@ -2,6 +2,7 @@ package reproduce
 
 import (
 	"fmt"
+	"image/color"
 	"math"
 
 	"gonum.org/v1/plot"
@@ -138,10 +139,72 @@ func (t *imagesTable) section(size *imagesSize) (*Section, error) {
 			scores.Rows[i][c+1] = cells[i]
 		}
 	}
-	section := &Section{Title: title, Tables: []*Table{scores, t.ordering()}}
-	var err error
+	entropy, histograms, err := t.entropy()
+	if err != nil {
+		return nil, err
+	}
+	section := &Section{Title: title, Tables: []*Table{scores, t.ordering(), entropy}}
 	section.Plots, err = t.plots(size)
+	section.Plots = append(section.Plots, histograms)
 	return section, err
+}
+
+// entropy shows the histograms of the entropy of test digits and of letters, and their overlap.
+func (t *imagesTable) entropy() (*Table, *Plot, error) {
+	table := &Table{Name: t.kind + "-entropy", Digits: 3, Head: []string{"method", "mean entropy of test digits", "of letters", "overlap of the histograms"}}
+	plots, overlaps := make([]*plot.Plot, 0, 3), map[string]float64{}
+	for _, row := range imagesRows() {
+		var means [2][]float64
+		var overlap []float64
+		sum := [2][]float64{make([]float64, entropyBins), make([]float64, entropyBins)}
+		for _, r := range t.chosen(row) {
+			var mean [2]float64
+			common, shares := 0.0, r.Methods[row.method].Entropy
+			for bin := range entropyBins {
+				common += min(float64(shares[0][bin]), float64(shares[1][bin]))
+				for i := range shares {
+					mean[i] += float64(shares[i][bin]) * entropyBin(bin)
+					sum[i][bin] += float64(shares[i][bin]) / float64(len(t.results))
+				}
+			}
+			means[0], means[1], overlap = append(means[0], mean[0]), append(means[1], mean[1]), append(overlap, common)
+		}
+		overlaps[row.method], _ = MeanSE(overlap)
+		table.Rows = append(table.Rows, []Cell{Text(row.title), Mean(means[0]), Mean(means[1]), Mean(overlap)})
+		if row.method != "map" && row.method != "bnn" && row.method != "glm" {
+			continue
+		}
+		panel := NewPlot(row.title, "entropy, nats", "share of pictures")
+		for i, name := range []string{"test digits", "letters"} {
+			if err := addHistogram(panel, name, Colour(i), sum[i]); err != nil {
+				return nil, nil, err
+			}
+		}
+		panel.Y.Min, panel.Y.Max = 0, 1
+		plots = append(plots, panel)
+	}
+	holds := "holds"
+	if overlaps["glm"] >= min(overlaps["map"], overlaps["bnn"]) {
+		holds = "does not hold"
+	}
+	table.Caption = "Entropy of the predictive, from the histograms below. The source's claim, that MAP is too sure of foreign pictures and BNN unsure of test digits, so that GLM tells them apart best, " + holds + " by the overlap."
+	return table, &Plot{Name: t.kind + "-entropy", Caption: "Histograms of the entropy of the predictive, each method at the precision that it chose, mean over the seeds [glm fig. 6].", Grid: [][]*plot.Plot{plots}, Width: 30 * vg.Centimeter}, nil
+}
+
+// entropyBin is the middle of a bin, in nats.
+func entropyBin(bin int) float64 { return (float64(bin) + 0.5) / entropyBins * math.Log(10) }
+
+// addHistogram draws the shares of bins of the entropy.
+func addHistogram(p *plot.Plot, name string, colour color.Color, shares []float64) error {
+	var x, y []float64
+	width := math.Log(10) / entropyBins
+	for bin, v := range shares {
+		x, y = append(x, float64(bin)*width, float64(bin+1)*width), append(y, v, v)
+	}
+	if err := AddBand(p, "", colour, x, make([]float64, len(x)), y); err != nil {
+		return err
+	}
+	return AddLine(p, name, colour, false, x, y)
 }
 
 // ordering compares the BNN with the GLM, as the source orders them.

@@ -22,7 +22,7 @@ func TestImagesQuick(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(dir, "images-cnn.csv"))
 	require.NoError(t, err)
 	require.Contains(t, string(text), "method,accuracy,accuracy standard error,NLL")
-	for _, name := range []string{"images-mlp-turned.png", "images-cnn-precision.svg", "images-mlp-ordering.csv"} {
+	for _, name := range []string{"images-mlp-turned.png", "images-cnn-precision.svg", "images-mlp-ordering.csv", "images-cnn-entropy.csv"} {
 		require.FileExists(t, filepath.Join(dir, name))
 	}
 }
@@ -42,6 +42,15 @@ func TestImagesChoice(t *testing.T) {
 	order := table.ordering()
 	require.Equal(t, "NLL", order.Rows[1][0].text)
 	require.Zero(t, order.Rows[1][1].Value())
+}
+
+// Bins of the entropy have all values, the largest too.
+func TestEntropyShares(t *testing.T) {
+	got := shares([]float64{0, 1, 2, 4}, 4)
+	require.Len(t, got, entropyBins)
+	for bin, want := range map[int]float64{0: 0.25, entropyBins / 4: 0.25, entropyBins / 2: 0.25, entropyBins - 1: 0.25} {
+		require.EqualValues(t, want, got[bin])
+	}
 }
 
 // Rows are cut and joined in order.

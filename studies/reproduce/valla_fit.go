@@ -164,7 +164,7 @@ func (f *vallaFit) judge(ctx context.Context, how predictor, s *vallaScores) (*v
 	if err := link.PredictTo(&letters, nil, lik, mean, cov); err != nil {
 		return nil, err
 	}
-	s.Letters = result.Float(entropyAUROC(&test, &letters))
+	s.Letters = result.Float(score.AUROC(entropies(&test), entropies(&letters)))
 	return s, ctx.Err()
 }
 
