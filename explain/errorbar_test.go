@@ -95,7 +95,7 @@ func TestE17VarianceReductionIsARefit(t *testing.T) {
 	for _, q := range testkit.Problems(t) {
 		posts := everyPosterior(t, q)
 		var err error
-		posts["kept"], err = kept.Refit(t.Context(), q.Train, q.Y, q.Likelihood, q.Prior, q.Theta, nil)
+		posts["kept"], err = kept.Refit(t.Context(), q.Train, q.Targets(), q.Prior, q.Theta, nil)
 		require.NoError(t, err)
 		for name, d := range posts {
 			t.Run(q.Name+"/"+name, func(t *testing.T) {
@@ -130,12 +130,12 @@ func TestE17VarianceReductionOfFITC(t *testing.T) {
 		z, _ := gatherOf(t, q, 0, 2, 3, 7, 8, 9, 15, 16, 19)
 		for _, kind := range []sparse.Approximation{sparse.FITC, sparse.Nystrom} {
 			o := &sparse.Options{Approximation: kind}
-			post := testref.Must(sparse.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, o))(t)
+			post := testref.Must(sparse.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), z, o))(t)
 			before := variances(t, post, q.Test)
 			rows := explained(t, post, q.Kernel, q.Test, explain.Options{})
 			for i := range q.N {
 				x, y := leaveOut(t, q.Train, q.Y, i)
-				left, err := sparse.Refit(t.Context(), q.Kernel, x, y, q.Likelihood, &sparse.Inducing{Batch: z.Batch}, o)
+				left, err := sparse.Refit(t.Context(), q.Kernel, x, gp.NewTargets(y, q.Likelihood), &sparse.Inducing{Batch: z.Batch}, o)
 				require.NoError(t, err)
 				after := variances(t, left, q.Test)
 				for r := range rows {
@@ -160,13 +160,13 @@ func TestVarianceReductionAtFullLeverage(t *testing.T) {
 			prior := testref.Must(ntk.NewIsotropic(delta, nil))(t)
 			k := ntk.New(prior, make([]float64, p), nil)
 			y := normals(rng, n, c)
-			post := testref.Must(gp.Refit(t.Context(), k, x, y, lik, nil))(t)
+			post := testref.Must(gp.Refit(t.Context(), k, x, gp.NewTargets(y, lik), nil))(t)
 			before := variances(t, post, test)
 			rows := explained(t, post, k, test, explain.Options{})
 			var got, want []float64
 			for i := range n {
 				without, yWithout := leaveOut(t, x, y, i)
-				left := testref.Must(gp.Refit(t.Context(), k, without, yWithout, lik, nil))(t)
+				left := testref.Must(gp.Refit(t.Context(), k, without, gp.NewTargets(yWithout, lik), nil))(t)
 				after := variances(t, left, test)
 				for r := range rows {
 					for o := range rows[r] {
@@ -185,7 +185,7 @@ func TestVarianceReductionAtFullLeverage(t *testing.T) {
 func draws(t *testing.T, q *testkit.Problem, i int, noise *mat.SymDense, do func(post *gp.Exact)) (n int) {
 	t.Helper()
 	x, y := leaveOut(t, q.Train, q.Y, i)
-	left := testref.Must(gp.Refit(t.Context(), q.Kernel, x, y, q.Likelihood, nil))(t)
+	left := testref.Must(gp.Refit(t.Context(), q.Kernel, x, gp.NewTargets(y, q.Likelihood), nil))(t)
 	var mean, cov mat.Dense
 	require.NoError(t, left.PredictTo(t.Context(), &mean, &cov, q.Train.Slice(i, i+1)))
 	total := mat.NewSymDense(q.C, nil)
@@ -204,7 +204,7 @@ func draws(t *testing.T, q *testkit.Problem, i int, noise *mat.SymDense, do func
 			for b := range q.C {
 				drawn.Set(i, b, mean.At(0, b)+sign*math.Sqrt(float64(q.C))*l.At(b, a))
 			}
-			post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, drawn, q.Likelihood, nil))(t)
+			post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, gp.NewTargets(drawn, q.Likelihood), nil))(t)
 			do(post)
 			n++
 		}
@@ -219,7 +219,7 @@ func draws(t *testing.T, q *testkit.Problem, i int, noise *mat.SymDense, do func
 func TestErrorBarsAreThoseOfLabelsDrawnAnew(t *testing.T) {
 	noises := []*mat.SymDense{mat.NewSymDense(1, []float64{0.2}), mat.NewSymDense(2, []float64{0.3, 0.1, 0.1, 0.2})}
 	for p, q := range withoutProblems(t) {
-		post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+		post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
 		rows := explained(t, post, q.Kernel, q.Test, explain.Options{})
 		for i := range q.N {
 			var sums, squares, means, meanSquares [20][3]float64
@@ -266,7 +266,7 @@ func TestDistinguishable(t *testing.T) {
 	marked := func(slope float64) (share float64) {
 		y := normals(rng, n, 1)
 		y.Apply(func(i, _ int, v float64) float64 { return slope*x.At(i, 0) + noise*v }, y)
-		post := testref.Must(gp.Refit(t.Context(), k, line(x), y, lik, nil))(t)
+		post := testref.Must(gp.Refit(t.Context(), k, line(x), gp.NewTargets(y, lik), nil))(t)
 		for i, term := range explained(t, post, k, line(mat.NewDense(1, 1, []float64{1})), explain.Options{})[0][0].Terms {
 			// b_i = y_i/σ² with the standard deviation √(σ² + cov_−i)/σ²
 			require.InEpsilon(t, math.Abs(y.At(i, 0))/noise, math.Abs(term.Value)/term.SD(), 1e-2)
@@ -301,7 +301,7 @@ func TestResidualOfADrawnClassHasCovarianceLambda(t *testing.T) {
 // numbers do not depend on the number of workers.
 func TestErrorBarsOfKeptRows(t *testing.T) {
 	for _, q := range testkit.Problems(t)[2:] {
-		post, err := kept.Refit(t.Context(), q.Train, q.Y, q.Likelihood, q.Prior, q.Theta, &kept.Options{Strength: .3})
+		post, err := kept.Refit(t.Context(), q.Train, q.Targets(), q.Prior, q.Theta, &kept.Options{Strength: .3})
 		require.NoError(t, err)
 		rows := explained(t, post, q.Kernel, q.Test, explain.Options{})
 		cross := testkit.CrossOf(t, post, q.Test, q.Train, 7, gp.Posterior)
@@ -326,7 +326,7 @@ func TestErrorBarsOfKeptRows(t *testing.T) {
 // Without Options.ErrorBars there are none.
 func TestNoErrorBars(t *testing.T) {
 	q := testkit.Problems(t)[0]
-	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
 	e := testref.Must(explain.New(post, q.Kernel, nil))(t)
 	rows := testref.Must(e.Explain(t.Context(), q.Test))(t)
 	require.Zero(t, rows[0][0].Terms[0].VarianceReduction)

@@ -48,7 +48,7 @@ func fitLine() (*gp.Exact, ntk.Kernel) {
 	}
 	kernel := ntk.New(prior, theta, nil)
 	y := mat.NewDense(4, 1, []float64{0.1, 1.2, 1.9, 4})
-	post, err := gp.Refit(context.Background(), kernel, line(0, 1, 2, 3), y, noise, nil)
+	post, err := gp.Refit(context.Background(), kernel, line(0, 1, 2, 3), gp.NewTargets(y, noise), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func ExampleMeanOf() {
 		theta []float64
 	}{{0.3, []float64{0.2, 4.9}}, {0.4, []float64{0.1, 4.2}}, {0.5, []float64{0, 3.8}}} {
 		kernel := ntk.New(prior, network.theta, nil)
-		post, err := gp.Refit(context.Background(), kernel, bent(network.s, network.theta, 0, 1, 2, 3), y, noise, nil)
+		post, err := gp.Refit(context.Background(), kernel, bent(network.s, network.theta, 0, 1, 2, 3), gp.NewTargets(y, noise), nil)
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -240,7 +240,7 @@ func ExampleContrast() {
 	}
 	kernel := ntk.New(prior, []float64{0, 1, 0, -1}, nil)
 	y := mat.NewDense(4, 1, []float64{1, 1, 0, 0}) // classes
-	post, err := gp.Refit(context.Background(), kernel, two(-2, -1, 1, 2), y, glm.Categorical{}, nil)
+	post, err := gp.Refit(context.Background(), kernel, two(-2, -1, 1, 2), gp.NewTargets(y, glm.Categorical{}), nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -557,7 +557,7 @@ func explainers(t *testing.T, o Options, test func(t *testing.T, d *testkit.Dual
 func TestMeanIsThePrediction(t *testing.T) {
 	r := testkit.OpenReference(t, "two-moons")
 	x := r.Test.Slice(0, 3)
-	refit := testref.Must(gp.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, nil))(t)
+	refit := testref.Must(gp.Refit(t.Context(), r.Kernel, r.Train, r.Targets(), nil))(t)
 	fit := testref.Must(gp.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), nil))(t)
 	for name, d := range map[string]*gp.Exact{"refit": refit, "fit": fit} {
 		e := testref.Must(New(d, r.Kernel, nil))(t)

@@ -58,8 +58,8 @@ func TestInfluenceIsTheDifferenceAtHalfWeights(t *testing.T) {
 		}
 		const delta = 3
 		k := at(delta)
-		post := testref.Must(gp.Refit(t.Context(), k, q.Train, q.Y, lik, nil))(t)
-		half := testref.Must(gp.Refit(t.Context(), at(2*delta), q.Train, q.Y, lik, nil))(t)
+		post := testref.Must(gp.Refit(t.Context(), k, q.Train, gp.NewTargets(q.Y, lik), nil))(t)
+		half := testref.Must(gp.Refit(t.Context(), at(2*delta), q.Train, gp.NewTargets(q.Y, lik), nil))(t)
 		e := testref.Must(explain.New(post, k, &explain.Options{Top: q.N, Sides: true}))(t)
 		rows := testref.Must(e.Explain(t.Context(), q.Test))(t)
 
@@ -95,7 +95,7 @@ func TestInfluenceIsTheDifferenceAtHalfWeights(t *testing.T) {
 			}
 		}
 		// A posterior of fewer examples is refused.
-		fewer := testref.Must(gp.Refit(t.Context(), k, q.Train.Slice(0, 5), mat.DenseCopyOf(q.Y.Slice(0, 5, 0, 1)), lik, nil))(t)
+		fewer := testref.Must(gp.Refit(t.Context(), k, q.Train.Slice(0, 5), gp.NewTargets(mat.DenseCopyOf(q.Y.Slice(0, 5, 0, 1)), lik), nil))(t)
 		require.ErrorContains(t, explain.AddInfluence(t.Context(), fewer, q.Test.Slice(0, 1), rows[0]), "half weights")
 	}
 }

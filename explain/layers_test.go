@@ -58,9 +58,9 @@ func denseLayers(t *testing.T, q *testkit.Problem, lambda *mat.Dense) []*mat.Den
 func TestE14LayersAddUp(t *testing.T) {
 	for _, q := range testkit.Problems(t) {
 		t.Run(q.Name, func(t *testing.T) {
-			exact := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+			exact := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
 			at := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil))(t)
-			all := testref.Must(kept.Refit(t.Context(), q.Train, q.Y, q.Likelihood, q.Prior, q.Theta, nil))(t)
+			all := testref.Must(kept.Refit(t.Context(), q.Train, q.Targets(), q.Prior, q.Theta, nil))(t)
 			for _, d := range []gp.Dual{exact, at, all} {
 				c := denseLayers(t, q, d.Sites().Lambda)
 				for r, row := range explained(t, d, q.Kernel, q.Test, explain.Options{Layers: groupKernels(q.Kernel)}) {
@@ -123,7 +123,7 @@ func requireLayers(t *testing.T, x explain.Explanation, rel float64) {
 // κ_g itself.
 func TestE12LayersOfRawTerms(t *testing.T) {
 	for _, q := range testkit.Problems(t) {
-		some, err := kept.Refit(t.Context(), testkit.InTiles(q.Train, 7), q.Y, q.Likelihood, q.Prior, q.Theta, &kept.Options{Strength: .3})
+		some, err := kept.Refit(t.Context(), testkit.InTiles(q.Train, 7), q.Targets(), q.Prior, q.Theta, &kept.Options{Strength: .3})
 		require.NoError(t, err)
 		kernels := groupKernels(q.Kernel)
 		value := explained(t, some, q.Kernel, q.Test, explain.Options{Layers: kernels})
@@ -179,7 +179,7 @@ func TestLayersAtFullLeverage(t *testing.T) {
 		lik := testref.Must(glm.NewGaussian(1))(t)
 		prior := testref.Must(ntk.NewLayerwise(p, ntk.ByTensor(spans, delta), nil))(t)
 		k := ntk.New(prior, make([]float64, p), nil)
-		post := testref.Must(gp.Refit(t.Context(), k, x, y, lik, nil))(t)
+		post := testref.Must(gp.Refit(t.Context(), k, x, gp.NewTargets(y, lik), nil))(t)
 		j, jt := testkit.Jacobian(x), testkit.Jacobian(test)
 		precision := testkit.Product(j.T(), j)
 		for i := range p {
@@ -206,11 +206,11 @@ func TestLayersAtFullLeverage(t *testing.T) {
 func TestLayersThatAreRefused(t *testing.T) {
 	q := testkit.Problems(t)[0]
 	kernels := groupKernels(q.Kernel)
-	iterative := testref.Must(cg.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+	iterative := testref.Must(cg.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
 	_, err := explain.New(iterative, q.Kernel, &explain.Options{Layers: kernels})
 	require.EqualError(t, err, "explain: the terms of a *cg.Posterior cannot be split by layer; use an exact posterior or one of kept rows")
 
-	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
 	e := testref.Must(explain.New(post, q.Kernel, &explain.Options{Layers: kernels, MaxMemory: 1000}))(t)
 	testref.As[*gp.MemoryError](t, testref.Err(e.Explain(t.Context(), q.Test)))
 }

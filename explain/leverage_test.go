@@ -47,7 +47,7 @@ func TestRemovalAtFullLeverage(t *testing.T) {
 			lik := testref.Must(glm.NewGaussian(1))(t)
 			prior := testref.Must(ntk.NewIsotropic(delta, nil))(t)
 			k := ntk.New(prior, make([]float64, p), nil)
-			post := testref.Must(gp.Refit(t.Context(), k, x, y, lik, nil))(t)
+			post := testref.Must(gp.Refit(t.Context(), k, x, gp.NewTargets(y, lik), nil))(t)
 			var before mat.Dense
 			require.NoError(t, post.PredictTo(t.Context(), &before, nil, test))
 			var targets []explain.Target
@@ -59,7 +59,7 @@ func TestRemovalAtFullLeverage(t *testing.T) {
 			var got, want []float64
 			for i := range n {
 				without, yWithout := leaveOut(t, x, y, i)
-				left := testref.Must(gp.Refit(t.Context(), k, without, yWithout, lik, nil))(t)
+				left := testref.Must(gp.Refit(t.Context(), k, without, gp.NewTargets(yWithout, lik), nil))(t)
 				var after mat.Dense
 				require.NoError(t, left.PredictTo(t.Context(), &after, nil, test))
 				for r := range rows {
@@ -93,7 +93,7 @@ func TestRemovalIsWithinItsPromiseOrWarned(t *testing.T) {
 		x := testref.Must(net.Linearize(t.Context(), normals(rng, n, 4)))(t)
 		test := testref.Must(net.Linearize(t.Context(), normals(rng, tests, 4)))(t)
 		y, k := normals(rng, n, c), ntk.New(prior, theta, nil)
-		post := testref.Must(gp.Refit(t.Context(), k, x, y, lik, nil))(t)
+		post := testref.Must(gp.Refit(t.Context(), k, x, gp.NewTargets(y, lik), nil))(t)
 		e := testref.Must(explain.New(post, k, &explain.Options{All: true}))(t)
 		rows := testref.Must(e.Explain(t.Context(), test))(t)
 		want := preciseRemovals(k, x, test, y, noise)
@@ -220,7 +220,7 @@ func TestRemovalIsUndefinedWhereItIsLost(t *testing.T) {
 		lik := testref.Must(glm.NewGaussian(1))(t)
 		prior := testref.Must(ntk.NewIsotropic(delta, nil))(t)
 		k := ntk.New(prior, make([]float64, 120), nil)
-		post := testref.Must(gp.Refit(t.Context(), k, x, normals(rng, 24, 1), lik, nil))(t)
+		post := testref.Must(gp.Refit(t.Context(), k, x, gp.NewTargets(normals(rng, 24, 1), lik), nil))(t)
 		var removal [2][]float64
 		for i, d := range []gp.Dual{post, plain{post, k}} {
 			e := testref.Must(explain.New(d, k, &explain.Options{All: true}))(t)

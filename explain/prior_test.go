@@ -17,7 +17,7 @@ import (
 // A prior mean that is not the posterior's makes other remainders, and is refused.
 func TestRefusesOtherPrior(t *testing.T) {
 	r := testkit.OpenReference(t, "snelson")
-	post := testref.Must(gp.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, nil))(t)
+	post := testref.Must(gp.Refit(t.Context(), r.Kernel, r.Train, r.Targets(), nil))(t)
 	require.NoError(t, testref.Err(explain.New(post, r.Kernel, nil)))
 	theta := r.Net.Theta()
 	theta[0]++
@@ -28,14 +28,14 @@ func TestRefusesOtherPrior(t *testing.T) {
 	// Without fingerprints the prior means tell.
 	unknown, test := *r.Train, *r.Test
 	unknown.Model, test.Model = linearize.ModelFingerprint{}, linearize.ModelFingerprint{}
-	post = testref.Must(gp.Refit(t.Context(), r.Kernel, &unknown, r.Y, r.Likelihood, nil))(t)
+	post = testref.Must(gp.Refit(t.Context(), r.Kernel, &unknown, r.Targets(), nil))(t)
 	require.ErrorContains(t, testref.Err(explain.New(post, other, nil)), "at training example 0, output 0, it is")
 	shifted := testref.Must(ntk.NewIsotropic(1, []float64{.5}))(t)
 	_, err = explain.New(post, ntk.New(shifted, r.Net.Theta(), nil), nil)
 	require.ErrorContains(t, err, "at training example 0, output 0, it is")
 
 	// Of examples that are not in memory the test rows tell.
-	p, err := kept.Refit(t.Context(), testkit.InTiles(r.Train, 20), r.Y, r.Likelihood, r.Prior, r.Net.Theta(), nil)
+	p, err := kept.Refit(t.Context(), testkit.InTiles(r.Train, 20), r.Targets(), r.Prior, r.Net.Theta(), nil)
 	require.NoError(t, err)
 	e := testref.Must(explain.New(p, other, nil))(t)
 	_, err = e.Explain(t.Context(), r.Test.Slice(0, 2))

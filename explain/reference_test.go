@@ -31,7 +31,7 @@ func TestReferenceContributions(t *testing.T) {
 	for _, name := range small {
 		t.Run(name, func(t *testing.T) {
 			r := openReference(t, name)
-			post := testref.Must(gp.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, nil))(t)
+			post := testref.Must(gp.Refit(t.Context(), r.Kernel, r.Train, r.Targets(), nil))(t)
 			e := testref.Must(explain.New(post, r.Kernel, &explain.Options{All: true}))(t)
 			rows := testref.Must(e.Explain(t.Context(), r.Test))(t)
 
@@ -61,7 +61,7 @@ func TestReferenceRemainder(t *testing.T) {
 	for _, name := range small {
 		t.Run(name, func(t *testing.T) {
 			r := openReference(t, name)
-			sites := testref.Must(gp.NewSites(r.Y, r.Train.F, r.Likelihood))(t)
+			sites := testref.Must(gp.NewSites(r.Targets(), r.Train.F))(t)
 			post := testref.Must(gp.Fit(t.Context(), r.Kernel, r.Train, sites, nil))(t)
 			e := testref.Must(explain.New(post, r.Kernel, nil))(t)
 			rows := testref.Must(e.Explain(t.Context(), r.Test))(t)
@@ -78,7 +78,7 @@ func TestReferenceRemainder(t *testing.T) {
 func TestThesisCNN(t *testing.T) {
 	testref.Long(t, "explains 1991 rows by 3000 training digits")
 	r := openReference(t, "thesis-cnn")
-	post := testref.Must(gp.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, nil))(t)
+	post := testref.Must(gp.Refit(t.Context(), r.Kernel, r.Train, r.Targets(), nil))(t)
 	t.Run("contributions", func(t *testing.T) { r.thesisContributions(t, post) })
 	t.Run("summary", func(t *testing.T) { r.thesisSummary(t, post) })
 }
@@ -201,7 +201,7 @@ func TestReferenceRemoval(t *testing.T) {
 	for _, name := range small {
 		t.Run(name, func(t *testing.T) {
 			r := openReference(t, name)
-			post := testref.Must(gp.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, nil))(t)
+			post := testref.Must(gp.Refit(t.Context(), r.Kernel, r.Train, r.Targets(), nil))(t)
 			n, c := r.Train.F.Dims()
 			q := make([]float64, n*c)
 			require.NoError(t, testkit.RemovalTo(t.Context(), post, q))

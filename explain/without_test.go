@@ -59,7 +59,7 @@ func refits(t *testing.T, q *testkit.Problem) without {
 	}
 	for i := range q.N {
 		x, y := leaveOut(t, q.Train, q.Y, i)
-		post := testref.Must(gp.Refit(t.Context(), q.Kernel, x, y, q.Likelihood, nil))(t)
+		post := testref.Must(gp.Refit(t.Context(), q.Kernel, x, gp.NewTargets(y, q.Likelihood), nil))(t)
 		var own, test mat.Dense
 		require.NoError(t, post.PredictTo(t.Context(), &own, nil, q.Train.Slice(i, i+1)))
 		require.NoError(t, post.PredictTo(t.Context(), &test, nil, q.Test))
@@ -91,10 +91,10 @@ func everyPosterior(t *testing.T, q *testkit.Problem) map[string]gp.Dual {
 		rows = append(rows, i)
 	}
 	z := &sparse.Inducing{Batch: q.Train, Rows: rows}
-	exact := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
-	nystrom := testref.Must(sparse.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, nil))(t)
-	subset := testref.Must(sparse.RefitSubset(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, nil))(t)
-	iterative, err := cg.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, &cg.Options{Tolerance: 1e-12})
+	exact := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
+	nystrom := testref.Must(sparse.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), z, nil))(t)
+	subset := testref.Must(sparse.RefitSubset(t.Context(), q.Kernel, q.Train, q.Targets(), z, nil))(t)
+	iterative, err := cg.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), &cg.Options{Tolerance: 1e-12})
 	require.NoError(t, err)
 	// With a Gaussian likelihood m + Kα is the same mean wherever the sites are.
 	linear := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian}))(t)
@@ -150,11 +150,11 @@ func TestE15WithoutOfFITC(t *testing.T) {
 		z, _ := gatherOf(t, q, 0, 2, 3, 7, 8, 9, 15, 16, 19)
 		alone := &sparse.Inducing{Batch: z.Batch}
 		o := &sparse.Options{Approximation: sparse.FITC}
-		post := testref.Must(sparse.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, o))(t)
+		post := testref.Must(sparse.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), z, o))(t)
 		got := leaveOutEach(t, post, q.Kernel, q.Test, nil, 0, 0)
 		for i := range q.N {
 			x, y := leaveOut(t, q.Train, q.Y, i)
-			left := testref.Must(sparse.Refit(t.Context(), q.Kernel, x, y, q.Likelihood, alone, o))(t)
+			left := testref.Must(sparse.Refit(t.Context(), q.Kernel, x, gp.NewTargets(y, q.Likelihood), alone, o))(t)
 			var own, test mat.Dense
 			require.NoError(t, left.PredictTo(t.Context(), &own, nil, q.Train.Slice(i, i+1)))
 			require.NoError(t, left.PredictTo(t.Context(), &test, nil, q.Test))
@@ -190,7 +190,7 @@ func TestWithoutIsLeaveOneOut(t *testing.T) {
 func TestWithoutOfLinearizedClasses(t *testing.T) {
 	for _, q := range testkit.Problems(t)[2:] {
 		t.Run(q.Name, func(t *testing.T) {
-			post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+			post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
 			got := leaveOutEach(t, post, q.Kernel, q.Test, nil, 0, 0)
 			want := without{own: mat.NewDense(q.N, q.C, nil)}
 			for range q.T {
@@ -253,13 +253,13 @@ func gatherOf(t *testing.T, q *testkit.Problem, rows ...int) (*sparse.Inducing, 
 func TestWithoutDoesNotDependOnTiles(t *testing.T) {
 	for _, q := range testkit.Problems(t) {
 		z, zy := gatherOf(t, q, 0, 2, 3, 7, 8, 9, 15, 16, 19)
-		exact, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
+		exact, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil)
 		require.NoError(t, err)
 		posteriors := map[string]gp.Dual{"exact": exact}
-		posteriors["nystrom"] = testref.Must(sparse.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, nil))(t)
-		posteriors["fitc"], err = sparse.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, &sparse.Options{Approximation: sparse.FITC})
+		posteriors["nystrom"] = testref.Must(sparse.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), z, nil))(t)
+		posteriors["fitc"], err = sparse.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), z, &sparse.Options{Approximation: sparse.FITC})
 		require.NoError(t, err)
-		posteriors["subset"], err = sparse.RefitSubset(t.Context(), q.Kernel, q.Train, zy, q.Likelihood, z, nil)
+		posteriors["subset"], err = sparse.RefitSubset(t.Context(), q.Kernel, q.Train, gp.NewTargets(zy, q.Likelihood), z, nil)
 		require.NoError(t, err)
 		for name, d := range posteriors {
 			t.Run(q.Name+"/"+name, func(t *testing.T) {
@@ -325,7 +325,7 @@ func requireSame(t *testing.T, got, want without, rel float64) {
 func TestWithoutRowOutsideASubset(t *testing.T) {
 	q := testkit.Problems(t)[0]
 	z, y := gatherOf(t, q, 1, 2, 3, 5, 8, 13)
-	post := testref.Must(sparse.RefitSubset(t.Context(), q.Kernel, q.Train, y, q.Likelihood, z, nil))(t)
+	post := testref.Must(sparse.RefitSubset(t.Context(), q.Kernel, q.Train, gp.NewTargets(y, q.Likelihood), z, nil))(t)
 	var own, test mat.Dense
 	require.NoError(t, post.PredictTo(t.Context(), &own, nil, q.Train))
 	require.NoError(t, post.PredictTo(t.Context(), &test, nil, q.Test))
@@ -347,7 +347,7 @@ func TestWithoutUnknown(t *testing.T) {
 	lik := testref.Must(glm.NewGaussian(1))(t)
 	prior := testref.Must(ntk.NewIsotropic(1e-9, nil))(t)
 	k := ntk.New(prior, make([]float64, 120), nil)
-	post := testref.Must(gp.Refit(t.Context(), k, x, normals(rng, 24, 1), lik, nil))(t)
+	post := testref.Must(gp.Refit(t.Context(), k, x, gp.NewTargets(normals(rng, 24, 1), lik), nil))(t)
 	got := leaveOutEach(t, plain{post, k}, k, test, nil, 0, 0)
 	for i := range 24 {
 		require.True(t, math.IsNaN(got.own.At(i, 0)))
@@ -359,7 +359,7 @@ func TestWithoutUnknown(t *testing.T) {
 
 func TestWithoutRefusesAndStops(t *testing.T) {
 	q := testkit.Problems(t)[0]
-	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
 	small := testref.Must(explain.New(post, q.Kernel, &explain.Options{MaxMemory: 600}))(t)
 	e := testref.As[*gp.MemoryError](t, testref.Err(small.Without(t.Context(), nil)))
 	require.Positive(t, e.Largest)

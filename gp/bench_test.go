@@ -65,7 +65,7 @@ func BenchmarkFit(b *testing.B) {
 		n, c := size[0], size[1]
 		b.Run(fmt.Sprintf("N=%d/C=%d", n, c), func(b *testing.B) {
 			k, x, y := given(n, c)
-			s := testref.Must(gp.NewSites(y, x.F, likelihoodFor(c)))(b)
+			s := testref.Must(gp.NewSites(gp.NewTargets(y, likelihoodFor(c)), x.F))(b)
 			for b.Loop() {
 				if _, err := gp.Fit(b.Context(), k, x, s, nil); err != nil {
 					b.Fatal(err)
@@ -79,7 +79,7 @@ func BenchmarkPredict(b *testing.B) {
 	for _, size := range [][2]int{{3000, 1}, {300, 10}} {
 		n, c := size[0], size[1]
 		k, x, y := given(n, c)
-		s := testref.Must(gp.NewSites(y, x.F, likelihoodFor(c)))(b)
+		s := testref.Must(gp.NewSites(gp.NewTargets(y, likelihoodFor(c)), x.F))(b)
 		e := testref.Must(gp.Fit(b.Context(), k, x, s, &gp.Options{Mean: gp.LinearGaussian}))(b)
 		test := x.Slice(0, n*2/3)
 		var mean, cov mat.Dense
@@ -106,7 +106,7 @@ func BenchmarkLeaveOneOut(b *testing.B) {
 		n, c := size[0], size[1]
 		b.Run(fmt.Sprintf("N=%d/C=%d", n, c), func(b *testing.B) {
 			k, x, y := given(n, c)
-			s := testref.Must(gp.NewSites(y, x.F, likelihoodFor(c)))(b)
+			s := testref.Must(gp.NewSites(gp.NewTargets(y, likelihoodFor(c)), x.F))(b)
 			e := testref.Must(gp.Fit(b.Context(), k, x, s, nil))(b)
 			var mean, cov mat.Dense
 			for b.Loop() {
@@ -135,7 +135,7 @@ func BenchmarkMatch(b *testing.B) {
 		}
 		refit := func(b *testing.B) *gp.Exact {
 			k := testref.Must(kernel(1))(b)
-			return testref.Must(gp.Refit(b.Context(), k, r.Train, r.Y, lik, nil))(b)
+			return testref.Must(gp.Refit(b.Context(), k, r.Train, gp.NewTargets(r.Y, lik), nil))(b)
 		}
 		b.Run(fmt.Sprintf("refit/δ=%v", start), func(b *testing.B) {
 			for b.Loop() {
@@ -147,7 +147,7 @@ func BenchmarkMatch(b *testing.B) {
 				b.StopTimer()
 				e := refit(b)
 				b.StartTimer()
-				_, m, err := e.Match(b.Context(), kernel, r.Y, lik, nil)
+				_, m, err := e.Match(b.Context(), kernel, gp.NewTargets(r.Y, lik), nil)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -42,19 +42,19 @@ func TestRefitLeavesItsReceiver(t *testing.T) {
 	e := q.fit(t, nil)
 	before := q.snapshot(t, e)
 	whole := &testkit.Countdown{Context: t.Context(), Left: 1 << 30}
-	want := testref.Must(e.Refit(whole, q.y, q.lik))(t)
+	want := testref.Must(e.Refit(whole, gp.NewTargets(q.y, q.lik)))(t)
 	require.Equal(t, before, q.snapshot(t, e))
 	for left, asked := int64(0), whole.Asked.Load(); left < asked; left += 1 + asked/23 {
-		_, err := e.Refit(&testkit.Countdown{Context: t.Context(), Left: left}, q.y, q.lik)
+		_, err := e.Refit(&testkit.Countdown{Context: t.Context(), Left: left}, gp.NewTargets(q.y, q.lik))
 		require.ErrorIs(t, err, context.Canceled)
 		require.NotEqual(t, context.Canceled, err, "it is wrapped")
 	}
 	require.Equal(t, before, q.snapshot(t, e))
-	require.Error(t, testref.Err(e.Refit(t.Context(), q.y, failing{q.lik})))
+	require.Error(t, testref.Err(e.Refit(t.Context(), gp.NewTargets(q.y, failing{q.lik}))))
 	require.Equal(t, before, q.snapshot(t, e))
-	got := testref.Must(e.Refit(t.Context(), q.y, q.lik))(t)
+	got := testref.Must(e.Refit(t.Context(), gp.NewTargets(q.y, q.lik)))(t)
 	require.Equal(t, want.Alpha(), got.Alpha())
-	require.NoError(t, testref.Err(want.Refit(t.Context(), q.y, q.lik)))
+	require.NoError(t, testref.Err(want.Refit(t.Context(), gp.NewTargets(q.y, q.lik))))
 	require.Equal(t, q.snapshot(t, got), q.snapshot(t, want))
 }
 
@@ -77,8 +77,11 @@ func TestFitStopsBetweenPanels(t *testing.T) {
 	k := ntk.New(prior, make([]float64, q.p), nil)
 	s := q.sites(t)
 	long := map[string]func(ctx context.Context) error{
-		"Fit":   func(ctx context.Context) error { _, err := gp.Fit(ctx, k, q.train, s, nil); return err },
-		"Refit": func(ctx context.Context) error { _, err := gp.Refit(ctx, k, q.train, q.y, q.lik, nil); return err },
+		"Fit": func(ctx context.Context) error { _, err := gp.Fit(ctx, k, q.train, s, nil); return err },
+		"Refit": func(ctx context.Context) error {
+			_, err := gp.Refit(ctx, k, q.train, gp.NewTargets(q.y, q.lik), nil)
+			return err
+		},
 	}
 	e := testref.Must(gp.Fit(t.Context(), k, q.train, s, nil))(t)
 	long["RemovalTo"] = func(ctx context.Context) error { return testkit.RemovalTo(ctx, e, make([]float64, q.n)) }

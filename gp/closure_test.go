@@ -62,7 +62,7 @@ func TestSumsCloseWherePriorIsWide(t *testing.T) {
 		for _, noise := range []float64{1, max(1e-3, 1e-9/delta)} { // leverage up to 1 − 1e-12
 			lik := testref.Must(glm.NewGaussian(noise))(t)
 			q := illConditioned(t, lik, 60, 1, 400, delta, 1, false)
-			e := testref.Must(gp.Refit(t.Context(), q.prior, q.train, q.y, lik, nil))(t)
+			e := testref.Must(gp.Refit(t.Context(), q.prior, q.train, gp.NewTargets(q.y, lik), nil))(t)
 			for _, x := range []*linearize.Batch{q.train, q.test} {
 				post, raw, mean := q.sums(t, e, x)
 				requireClose(t, "m + Σ C b", post, mean, 1e-10)
@@ -90,7 +90,7 @@ func TestOpenSumsAreToldOf(t *testing.T) {
 				}
 				for _, p := range []int{10, 300} {
 					q := illConditioned(t, lik, 40, c, p, delta, scale, true)
-					e := testref.Must(gp.Refit(t.Context(), q.prior, q.train, q.y, lik, nil))(t)
+					e := testref.Must(gp.Refit(t.Context(), q.prior, q.train, gp.NewTargets(q.y, lik), nil))(t)
 					told := 0.0
 					if w := linearize.FindWarning(e.Warnings(), "sums-open"); w != nil {
 						told = w.Value
@@ -152,7 +152,7 @@ func TestRefitReachesItsMode(t *testing.T) {
 		for _, delta := range []float64{1, 1e-3, 1e-6, 1e-8} {
 			for _, p := range []int{5, 40, 120} {
 				q := illConditioned(t, lik, 40, c, p, delta, scale, true)
-				e := testref.Must(gp.Refit(t.Context(), q.prior, q.train, q.y, lik, nil))(t)
+				e := testref.Must(gp.Refit(t.Context(), q.prior, q.train, gp.NewTargets(q.y, lik), nil))(t)
 				require.LessOrEqual(t, q.promise(t, e, delta), 1e-6, "%T, δ = %g, P = %d: %v", lik, delta, p, e.Warnings())
 			}
 		}
@@ -162,7 +162,7 @@ func TestRefitReachesItsMode(t *testing.T) {
 // Where rounding under a wide prior keeps the refit from its mode, it says so.
 func TestRefitThatRoundingStopsIsToldOf(t *testing.T) {
 	q := illConditioned(t, glm.Bernoulli{}, 40, 1, 300, 1e-12, 60, true)
-	e := testref.Must(gp.Refit(t.Context(), q.prior, q.train, q.y, q.lik, nil))(t)
+	e := testref.Must(gp.Refit(t.Context(), q.prior, q.train, gp.NewTargets(q.y, q.lik), nil))(t)
 	require.Greater(t, e.EvidenceRefit().Value, -1e3)
 	stopped := linearize.FindWarning(e.Warnings(), "refit-steps")
 	require.NotNil(t, stopped, "%v", e.Warnings())
@@ -178,7 +178,7 @@ func TestRefitThatOverflowsIsAnError(t *testing.T) {
 	}{{glm.Poisson{}, 1, 300}, {glm.Bernoulli{}, 1e-300, 30}, {glm.Bernoulli{}, 1e-300, 600}, {glm.Bernoulli{}, 1e-150, 60}} {
 		for _, p := range []int{3, 30} {
 			q := illConditioned(t, glm.Bernoulli{}, 20, 1, p, c.delta, c.scale, false)
-			e, err := gp.Refit(t.Context(), q.prior, q.train, q.y, c.lik, nil)
+			e, err := gp.Refit(t.Context(), q.prior, q.train, gp.NewTargets(q.y, c.lik), nil)
 			if err != nil {
 				testref.As[*gp.NotFiniteError](t, err)
 				require.ErrorContains(t, err, "raise the prior precision")
@@ -196,7 +196,7 @@ func TestOverflowIsAnError(t *testing.T) {
 		kernel := fixedKernel{mat.NewDense(3, 3, []float64{k, k, k, k, k, k, k, k, k})}
 		x := &linearize.Batch{F: mat.NewDense(3, 1, nil)}
 		lik := testref.Must(glm.NewGaussian(1 / lambda))(t)
-		s := testref.Must(gp.NewSites(mat.NewDense(3, 1, []float64{1, 2, 3}), x.F, lik))(t)
+		s := testref.Must(gp.NewSites(gp.NewTargets(mat.NewDense(3, 1, []float64{1, 2, 3}), lik), x.F))(t)
 		return gp.Fit(t.Context(), kernel, x, s, nil)
 	}
 	var at *gp.NotFiniteError
@@ -233,6 +233,6 @@ func TestClosureOfOutputsThatAreZero(t *testing.T) {
 	}
 	prior := testref.Must(ntk.NewIsotropic(3, nil))(t)
 	k := ntk.New(prior, make([]float64, 3), nil)
-	e := testref.Must(gp.Refit(t.Context(), k, columnsBatch(j, f), y, glm.Bernoulli{}, nil))(t)
+	e := testref.Must(gp.Refit(t.Context(), k, columnsBatch(j, f), gp.NewTargets(y, glm.Bernoulli{}), nil))(t)
 	require.Empty(t, e.Warnings())
 }

@@ -140,7 +140,7 @@ func TestLeaveOneOutReferences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := openReference(t, name)
 			want := testref.Open(t, "selection/"+name)
-			e := testref.Must(gp.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, nil))(t)
+			e := testref.Must(gp.Refit(t.Context(), r.Kernel, r.Train, r.Targets(), nil))(t)
 			var mean, cov mat.Dense
 			require.NoError(t, e.LeaveOneOutTo(t.Context(), &mean, &cov, dense.Range(r.Train.Len()), r.Train))
 			testref.RequireClose(t, flat(&mean), want.Floats("loo_first_order_mean"), 1e-8, "mean")

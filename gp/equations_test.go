@@ -144,7 +144,7 @@ func (q *problem) modeOfWeights(t *testing.T) *mat.Dense {
 	t.Helper()
 	at := func(v *mat.Dense) (*gp.Sites, float64) {
 		f := plus(q.fTrain, 1, product(q.jTrain, plus(v, -1, vec(q.theta))))
-		s, err := gp.NewSites(q.y, mat.NewDense(q.n, q.c, f.RawMatrix().Data), q.lik)
+		s, err := gp.NewSites(gp.NewTargets(q.y, q.lik), mat.NewDense(q.n, q.c, f.RawMatrix().Data))
 		if err != nil {
 			return nil, math.Inf(-1)
 		}

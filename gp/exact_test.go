@@ -48,7 +48,7 @@ func TestConformance(t *testing.T) {
 func TestNTKAgreesWithDenseKernel(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		k := ntk.New(q.kernel.densePrior, q.theta, nil)
-		e := testref.Must(gp.Refit(t.Context(), k, q.train, q.y, q.lik, nil))(t)
+		e := testref.Must(gp.Refit(t.Context(), k, q.train, gp.NewTargets(q.y, q.lik), nil))(t)
 		var mean, cov, wantMean, wantCov mat.Dense
 		require.NoError(t, e.PredictTo(t.Context(), &mean, &cov, q.test))
 		require.NoError(t, q.refit(t, nil).PredictTo(t.Context(), &wantMean, &wantCov, q.test))
@@ -141,7 +141,7 @@ func TestKernelIsFormedOnce(t *testing.T) {
 	require.NoError(t, e.PredictTo(t.Context(), &mean, nil, q.test))
 	require.Equal(t, [2]int{1, 0}, [2]int{blocks, diags})
 
-	e = testref.Must(e.Refit(t.Context(), q.y, q.lik))(t)
+	e = testref.Must(e.Refit(t.Context(), gp.NewTargets(q.y, q.lik)))(t)
 	require.Equal(t, [2]int{1, 0}, [2]int{blocks, diags})
 	require.True(t, e.Refitted())
 	require.NoError(t, e.PredictTo(t.Context(), &mean, &cov, q.test))
@@ -168,7 +168,7 @@ func TestCancel(t *testing.T) {
 	require.Equal(t, 1, blocks)
 
 	ctx, cancel = context.WithCancel(t.Context())
-	_, err = gp.Refit(ctx, q.kernel, q.train, q.y, q.lik, &gp.Options{Progress: func(stage string, _, _ int) {
+	_, err = gp.Refit(ctx, q.kernel, q.train, gp.NewTargets(q.y, q.lik), &gp.Options{Progress: func(stage string, _, _ int) {
 		if stage == gp.StageNewton {
 			cancel()
 		}
@@ -280,7 +280,7 @@ func TestJitter(t *testing.T) {
 	fit := func(delta float64) (*gp.Exact, error) {
 		k := fixedKernel{mat.NewDense(2, 2, []float64{1e6, 1e6 + 1 + delta, 1e6 + 1 + delta, 1e6})}
 		x := &linearize.Batch{F: mat.NewDense(2, 1, nil)}
-		s := testref.Must(gp.NewSites(mat.NewDense(2, 1, nil), x.F, lik))(t)
+		s := testref.Must(gp.NewSites(gp.NewTargets(mat.NewDense(2, 1, nil), lik), x.F))(t)
 		return gp.Fit(t.Context(), k, x, s, nil)
 	}
 	e := testref.Must(fit(-0.5))(t)

@@ -42,7 +42,7 @@ func ExampleRefit() {
 	}
 	kernel := ntk.New(prior, []float64{0, 0}, nil)
 	train, y := line(0, 1, 2), mat.NewDense(3, 1, []float64{1, 3, 5})
-	post, err := gp.Refit(ctx, kernel, train, y, lik, nil)
+	post, err := gp.Refit(ctx, kernel, train, gp.NewTargets(y, lik), nil)
 	if err != nil {
 		fmt.Println(err)
 		return

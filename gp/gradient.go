@@ -108,19 +108,19 @@ func (e *Exact) GroupTermsOf(ctx context.Context, groups []ntk.Kernel, alpha []f
 // Moving returns what the moving mode adds to the derivatives of EvidenceRefit,
 // −½ Σ_i tr(C_ii dΛ_i/d log s_g) for each group of t (E10). It takes one solve for all
 // groups. It panics on a posterior that was not refitted.
-func (e *Exact) Moving(ctx context.Context, t *GroupTerms, y *mat.Dense, lik Likelihood) ([]float64, error) {
+func (e *Exact) Moving(ctx context.Context, t *GroupTerms, y *Targets) ([]float64, error) {
 	if !e.refit {
 		panic("gp: the mode moves only in a refit")
 	}
 	moving := make([]float64, len(t.kalpha))
-	q, err := e.slopes(ctx, t.covered, y, lik)
+	q, err := e.slopes(ctx, t.covered, y)
 	if err != nil || floats.Norm(q, math.Inf(1)) == 0 {
 		return moving, err
 	}
 	// df̂ = (I − CΛ)K_gα and I − ΛC = (I + ΛK)⁻¹, so qᵀdf̂ = ((I + ΛK)⁻¹q)ᵀK_gα.
 	var z []float64
-	if scored, ok := lik.(Scored); ok {
-		z, err = e.curvedDual(ctx, q, y, scored)
+	if y.Scored() {
+		z, err = e.curvedDual(ctx, q, y)
 	} else {
 		z, _, _, err = e.dual(ctx, q)
 	}
@@ -136,10 +136,10 @@ func (e *Exact) Moving(ctx context.Context, t *GroupTerms, y *mat.Dense, lik Lik
 
 // slopes returns q with qᵀdf = Σ_i tr(C_ii dΛ_i) for any change df of the function
 // values, N·C.
-func (e *Exact) slopes(ctx context.Context, covered []float64, y *mat.Dense, lik Likelihood) ([]float64, error) {
+func (e *Exact) slopes(ctx context.Context, covered []float64, y *Targets) ([]float64, error) {
 	n, c := e.x.Len(), e.outputs()
 	q := make([]float64, e.g.n)
-	s, sloped := lik.(Sloped)
+	s, sloped := y.Likelihood.(Sloped)
 	var h mat.Dense
 	if !sloped {
 		if err := e.InfluenceTo(ctx, &h, new(mat.Dense), dense.Range(n), e.x); err != nil {
@@ -147,22 +147,19 @@ func (e *Exact) slopes(ctx context.Context, covered []float64, y *mat.Dense, lik
 		}
 	}
 	return q, par.Do(ctx, e.o.Workers, n, func(i int) error {
-		dst, y, f := q[i*c:(i+1)*c], y.RawRowView(i), e.sites.F.RawRowView(i)
+		dst, f := q[i*c:(i+1)*c], e.sites.F.RawRowView(i)
 		if sloped {
-			// RᵀC_iiR = I − [B⁻¹]_ii
-			slopeTo(dst, s, y, f, covered[i*c:(i+1)*c])
+			// RᵀC_iiR = I − [B⁻¹]_ii, with the weight of the row in R
+			slopeTo(dst, s, y.Y.RawRowView(i), f, covered[i*c:(i+1)*c])
 		} else {
-			CurvatureSlopeTo(dst, lik, y, f, dense.Contiguous(dense.Slice(&h, i*c, (i+1)*c)))
+			y.SlopeTo(dst, i, f, dense.Contiguous(dense.Slice(&h, i*c, (i+1)*c)))
 		}
 		return nil
 	})
 }
 
-// CurvatureSlopeTo writes the derivatives of tr(CΛ) in the function values f of one
-// example, length C, for a fixed covariance cov, C·C: what the derivative of a
-// refit's evidence takes of the likelihood (E10). It uses SlopeTo of a Sloped
-// likelihood, and otherwise differences of Expand.
-func CurvatureSlopeTo(dst []float64, lik Likelihood, y, f, cov []float64) {
+// curvatureSlopeTo is Targets.SlopeTo for one example of weight 1.
+func curvatureSlopeTo(dst []float64, lik Likelihood, y, f, cov []float64) {
 	c := len(f)
 	s, ok := lik.(Sloped)
 	if !ok {

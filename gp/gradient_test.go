@@ -27,15 +27,15 @@ func TestE10Refit(t *testing.T) {
 			kernels[g] = k
 		}
 		e := q.refit(t, nil)
-		grad := testref.Must(testkit.GradientRefit(t.Context(), e, kernels, q.y, q.lik))(t)
+		grad := testref.Must(testkit.GradientRefit(t.Context(), e, kernels, gp.NewTargets(q.y, q.lik)))(t)
 		slow := grad
 		if _, scored := q.lik.(gp.Scored); !scored {
-			slow = testref.Must(testkit.GradientRefit(t.Context(), e, kernels, q.y, unsloped{q.lik}))(t)
+			slow = testref.Must(testkit.GradientRefit(t.Context(), e, kernels, gp.NewTargets(q.y, unsloped{q.lik})))(t)
 		}
 		for g, k := range groups {
 			value := func(shift float64) float64 {
 				up := q.withGroup(k, math.Exp(shift))
-				e := testref.Must(gp.Refit(t.Context(), up.kernel, q.train, q.y, q.lik, nil))(t)
+				e := testref.Must(gp.Refit(t.Context(), up.kernel, q.train, gp.NewTargets(q.y, q.lik), nil))(t)
 				return e.EvidenceRefit().Value
 			}
 			// The error is h⁴ of the fifth derivative, and the rounding of the evidence over h.
@@ -47,7 +47,7 @@ func TestE10Refit(t *testing.T) {
 		}
 	})
 	q := problems(t)[0]
-	require.PanicsWithValue(t, "gp: the mode moves only in a refit", func() { testkit.GradientRefit(t.Context(), q.fit(t, nil), nil, q.y, q.lik) })
+	require.PanicsWithValue(t, "gp: the mode moves only in a refit", func() { testkit.GradientRefit(t.Context(), q.fit(t, nil), nil, gp.NewTargets(q.y, q.lik)) })
 }
 
 // The derivatives of tr(CΛ) are those by differences, from SlopeTo and without it.
@@ -62,9 +62,9 @@ func TestCurvatureSlope(t *testing.T) {
 		}
 		got, slow := make([]float64, q.c), make([]float64, q.c)
 		for i := range q.n {
-			y, f := q.y.RawRowView(i), q.train.F.RawRowView(i)
-			gp.CurvatureSlopeTo(got, q.lik, y, f, cov)
-			gp.CurvatureSlopeTo(slow, unsloped{q.lik}, y, f, cov)
+			f := q.train.F.RawRowView(i)
+			gp.NewTargets(q.y, q.lik).SlopeTo(got, i, f, cov)
+			gp.NewTargets(q.y, unsloped{q.lik}).SlopeTo(slow, i, f, cov)
 			for j := range got {
 				require.InDelta(t, slow[j], got[j], 1e-9*max(1, math.Abs(slow[j])), "%s, example %d", q.name, i)
 			}
@@ -86,8 +86,8 @@ func TestReuse(t *testing.T) {
 		require.Panics(t, func() { gp.Fit(t.Context(), q.kernel, q.train, s, &gp.Options{Reuse: from}) })
 
 		// A refit starts at the mode of the other, and ends at its own.
-		from = testref.Must(gp.Refit(t.Context(), other.kernel, q.train, q.y, q.lik, nil))(t)
-		again := testref.Must(gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, &gp.Options{Reuse: from}))(t)
+		from = testref.Must(gp.Refit(t.Context(), other.kernel, q.train, gp.NewTargets(q.y, q.lik), nil))(t)
+		again := testref.Must(gp.Refit(t.Context(), q.kernel, q.train, gp.NewTargets(q.y, q.lik), &gp.Options{Reuse: from}))(t)
 		cold := q.refit(t, nil)
 		requireClose(t, q.name+": f", column(again.Sites().F), column(cold.Sites().F), 1e-9)
 		requireNumber(t, q.name+": evidence", again.EvidenceRefit().Value, cold.EvidenceRefit().Value, 1e-9)
@@ -97,11 +97,11 @@ func TestReuse(t *testing.T) {
 		requireClose(t, q.name+": mean", &mean, &coldMean, 1e-8)
 
 		// So does one that was moved to other sites in between.
-		from = testref.Must(gp.Refit(t.Context(), other.kernel, q.train, q.y, q.lik, nil))(t)
+		from = testref.Must(gp.Refit(t.Context(), other.kernel, q.train, gp.NewTargets(q.y, q.lik), nil))(t)
 		for range 2 {
 			from = testref.Must(from.Recondition(t.Context(), s))(t)
 		}
-		moved := testref.Must(gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, &gp.Options{Reuse: from}))(t)
+		moved := testref.Must(gp.Refit(t.Context(), q.kernel, q.train, gp.NewTargets(q.y, q.lik), &gp.Options{Reuse: from}))(t)
 		require.Equal(t, again.Alpha(), moved.Alpha())
 		require.Equal(t, again.EvidenceRefit(), moved.EvidenceRefit())
 	}

@@ -196,7 +196,7 @@ func Unstable(err error) bool {
 // K is scaled in its place, so the result takes the memory of e, which must not be used after the
 // call, whatever its error. A step takes a refit that starts at the mode of the one before. The
 // errors are those of Refit. Match panics on a posterior that was not refitted.
-func (e *Exact) Match(ctx context.Context, kernel func(factor float64) (ntk.Kernel, error), y *mat.Dense, lik Likelihood, o *MatchOptions) (*Exact, *Match, error) {
+func (e *Exact) Match(ctx context.Context, kernel func(factor float64) (ntk.Kernel, error), y *Targets, o *MatchOptions) (*Exact, *Match, error) {
 	if !e.refit {
 		panic("gp: a match begins with a refit")
 	}
@@ -210,9 +210,9 @@ func (e *Exact) Match(ctx context.Context, kernel func(factor float64) (ntk.Kern
 			last := e
 			e = nil
 			if last != nil {
-				e, err = last.Rescale(ctx, k, factor/next, y, lik)
+				e, err = last.Rescale(ctx, k, factor/next, y)
 			} else {
-				e, err = Refit(ctx, k, x, y, lik, &options) // the refit before failed, and its memory is gone
+				e, err = Refit(ctx, k, x, y, &options) // the refit before failed, and its memory is gone
 			}
 			if err != nil {
 				return MatchTrial{}, err
@@ -222,7 +222,7 @@ func (e *Exact) Match(ctx context.Context, kernel func(factor float64) (ntk.Kern
 		slope, err := e.MatchSlope(ctx)
 		return MatchTrial{LogLik: e.sites.LogLik, Slope: slope, Arrived: linearize.FindWarning(e.warnings, "refit-steps") == nil}, err
 	}
-	m, err := FindMatch(ctx, newton.LogLik(lik, y, dense.Flat(x.F)), newton.LogLik(lik, y, e.prior), o, at, func(ctx context.Context) (bool, error) {
+	m, err := FindMatch(ctx, y.LogLik(dense.Flat(x.F)), y.LogLik(e.prior), o, at, func(ctx context.Context) (bool, error) {
 		// Tell whether the leverages of all training examples, the eigenvalues of Rᵀ C(x_i,x_i) R, are at
 		// most certainLeverage.
 		n, c := e.x.Len(), e.outputs()

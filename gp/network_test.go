@@ -53,7 +53,7 @@ func TestWarnsOfUntrainedModel(t *testing.T) {
 	lik := testref.Must(glm.NewGaussian(.01))(t)
 	k, x, y := ntk.New(prior, []float64{0, 0}, nil), line(0, 1, 2), mat.NewDense(3, 1, []float64{1, 3, 5})
 	fit := func(y *mat.Dense, o *gp.Options) *linearize.Warning {
-		s := testref.Must(gp.NewSites(y, x.F, lik))(t)
+		s := testref.Must(gp.NewSites(gp.NewTargets(y, lik), x.F))(t)
 		e := testref.Must(gp.Fit(t.Context(), k, x, s, o))(t)
 		return linearize.FindWarning(e.Warnings(), "untrained")
 	}

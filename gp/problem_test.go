@@ -245,7 +245,7 @@ func requireClose(t *testing.T, what string, got, want mat.Matrix, rel float64) 
 // sites expands the likelihood at θ*.
 func (q *problem) sites(t *testing.T) *gp.Sites {
 	t.Helper()
-	return testref.Must(gp.NewSites(q.y, q.train.F, q.lik))(t)
+	return testref.Must(gp.NewSites(gp.NewTargets(q.y, q.lik), q.train.F))(t)
 }
 
 func (q *problem) fit(t *testing.T, o *gp.Options) *gp.Exact {
@@ -257,7 +257,7 @@ func (q *problem) fit(t *testing.T, o *gp.Options) *gp.Exact {
 
 func (q *problem) refit(t *testing.T, o *gp.Options) *gp.Exact {
 	t.Helper()
-	e := testref.Must(gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, o))(t)
+	e := testref.Must(gp.Refit(t.Context(), q.kernel, q.train, gp.NewTargets(q.y, q.lik), o))(t)
 	require.Empty(t, e.Warnings())
 	return e
 }

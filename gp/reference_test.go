@@ -111,7 +111,7 @@ func (r *reference) evidence(t *testing.T, e *gp.Exact) {
 
 func (r *reference) refit(t *testing.T, e *gp.Exact) {
 	t.Helper()
-	e = testref.Must(e.Refit(t.Context(), r.Y, r.Likelihood))(t)
+	e = testref.Must(e.Refit(t.Context(), r.Targets()))(t)
 	require.Empty(t, e.Warnings())
 	s := e.Sites()
 	testref.RequireClose(t, flat(s.F), r.Floats("refit_f_train"), tolRefit, "f̂")

@@ -16,8 +16,8 @@ import (
 // by Newton steps from θ*. y has N rows. The sites, B, b and α of the result
 // all belong to the mode, and its predictive mean is m + K_*n α. K is formed
 // once. The errors are those of NewSites and Fit.
-func Refit(ctx context.Context, k ntk.Kernel, x *linearize.Batch, y *mat.Dense, lik Likelihood, o *Options) (*Exact, error) {
-	if err := checkTargets(y, x.F, lik); err != nil {
+func Refit(ctx context.Context, k ntk.Kernel, x *linearize.Batch, y *Targets, o *Options) (*Exact, error) {
+	if err := y.checkAt(x.F); err != nil {
 		return nil, err
 	}
 	e, err := newExact(ctx, k, x, o)
@@ -28,15 +28,15 @@ func Refit(ctx context.Context, k ntk.Kernel, x *linearize.Batch, y *mat.Dense, 
 	if o != nil && o.Reuse != nil {
 		f = o.Reuse.lastMode()
 	}
-	return e.newton(ctx, y, lik, nil, f)
+	return e.newton(ctx, y, nil, f)
 }
 
 // Refit returns what the function Refit does for the training examples and the
 // options of e, without forming K again. e does not change, so the result takes
 // as much memory as e does; where so much is not free, Refit fails with a
 // *MemoryError.
-func (e *Exact) Refit(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exact, error) {
-	if err := checkTargets(y, e.x.F, lik); err != nil {
+func (e *Exact) Refit(ctx context.Context, y *Targets) (*Exact, error) {
+	if err := y.checkAt(e.x.F); err != nil {
 		return nil, err
 	}
 	g, err := e.copyGram(ctx, "a refit beside the posterior it starts from")
@@ -44,15 +44,15 @@ func (e *Exact) Refit(ctx context.Context, y *mat.Dense, lik Likelihood) (*Exact
 		return nil, err
 	}
 	r := &Exact{k: e.k, x: e.x, o: e.o, g: g, tile: e.tile, prior: e.prior}
-	return r.newton(ctx, y, lik, nil, nil)
+	return r.newton(ctx, y, nil, nil)
 }
 
 // newton conditions e on the sites at the mode, which it finds, and returns e. It
 // begins at start, or where that is nil with the sites at the function values f. A
 // nil f stands for those at θ*.
-func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood, start *newton.Point, f []float64) (*Exact, error) {
+func (e *Exact) newton(ctx context.Context, y *Targets, start *newton.Point, f []float64) (*Exact, error) {
 	e.refit = true
-	s := newton.New(lik, e.o.MaxIter, start == nil)
+	s := newton.New(y, e.o.MaxIter, start == nil)
 	from := start
 	if start == nil {
 		from = e.point(make([]float64, e.g.n), make([]float64, e.g.n)) // the prior mean
@@ -64,12 +64,12 @@ func (e *Exact) newton(ctx context.Context, y *mat.Dense, lik Likelihood, start 
 	case start == nil:
 		sitesAt = dense.Flat(e.x.F) // θ* need not lie in the span
 	}
-	l := &newton.Objective{Lik: lik, Y: y, Prior: e.prior}
+	l := &newton.Objective{Y: y, Prior: e.prior}
 	_, err := newton.Find(&s, l, sitesAt, from, func(f []float64, _ *newton.Point) (*newton.Point, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, stopped("refitting", err)
 		}
-		sites, err := expand(y, mat.NewDense(e.x.Len(), e.x.Outputs(), f), lik)
+		sites, err := expand(y, mat.NewDense(e.x.Len(), e.x.Outputs(), f))
 		if err != nil {
 			return nil, err
 		}

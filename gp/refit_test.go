@@ -41,7 +41,7 @@ func TestRefitFromFarAway(t *testing.T) {
 
 func TestRefitStopsAtMaxIter(t *testing.T) {
 	q := newProblem("categorical", 6, 4, glm.Categorical{}, 1)
-	e := testref.Must(gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, &gp.Options{MaxIter: 1}))(t)
+	e := testref.Must(gp.Refit(t.Context(), q.kernel, q.train, gp.NewTargets(q.y, q.lik), &gp.Options{MaxIter: 1}))(t)
 	w := testkit.RequireWarnings(t, e.Warnings(), "refit-steps", "refit-gap")
 	require.ErrorContains(t, w[0], "after 1 Newton steps")
 	require.Greater(t, w[1].Value, 1e-6)
@@ -55,7 +55,7 @@ func TestRefitHasNoFiniteStart(t *testing.T) {
 	lik := glm.Poisson{}
 	k := fixedKernel{mat.NewDense(1, 1, []float64{1e-3})}
 	x := &linearize.Batch{F: mat.NewDense(1, 1, []float64{1})}
-	_, err := gp.Refit(t.Context(), shiftedKernel{k, 1e6}, x, mat.NewDense(1, 1, []float64{1}), lik, nil)
+	_, err := gp.Refit(t.Context(), shiftedKernel{k, 1e6}, x, gp.NewTargets(mat.NewDense(1, 1, []float64{1}), lik), nil)
 	require.ErrorContains(t, err, "no finite value")
 }
 
@@ -74,10 +74,10 @@ func (k shiftedKernel) MeanTo(dst []float64, _ *linearize.Batch) {
 func TestRefitChecksTargets(t *testing.T) {
 	q := newProblem("bernoulli", 3, 1, glm.Bernoulli{}, 1)
 	q.y.Set(4, 0, math.NaN())
-	_, err := gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, nil)
+	_, err := gp.Refit(t.Context(), q.kernel, q.train, gp.NewTargets(q.y, q.lik), nil)
 	requireNotFinite(t, err, "target", 4, 0)
 	q.y.Set(4, 0, 7)
-	require.ErrorContains(t, testref.Err(gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, nil)), "example 4")
+	require.ErrorContains(t, testref.Err(gp.Refit(t.Context(), q.kernel, q.train, gp.NewTargets(q.y, q.lik), nil)), "example 4")
 }
 
 // Under a likelihood with Fisher information the refit climbs to a point without slope,
@@ -87,7 +87,7 @@ func TestRefitByFisherScoring(t *testing.T) {
 	for seed := range uint64(8) {
 		for _, scale := range []float64{1, 3} {
 			q := newProblem("heteroscedastic", 400+seed, 2, glm.Heteroscedastic{}, scale)
-			e := testref.Must(gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, nil))(t)
+			e := testref.Must(gp.Refit(t.Context(), q.kernel, q.train, gp.NewTargets(q.y, q.lik), nil))(t)
 			tol := 1e-4
 			if len(e.Warnings()) > 0 { // where σ² is tiny, α has few digits
 				testkit.RequireWarnings(t, e.Warnings(), "refit-gap")
@@ -111,7 +111,7 @@ func TestE10OfFisherScoring(t *testing.T) {
 		newProblemOf("heteroscedastic-two", 12, 40, 4, glm.Heteroscedastic{}, 0.5),
 	} {
 		at := func(x float64) *gp.Exact {
-			e := testref.Must(gp.Refit(t.Context(), q.scaledPrior(math.Exp(x)), q.train, q.y, q.lik, nil))(t)
+			e := testref.Must(gp.Refit(t.Context(), q.scaledPrior(math.Exp(x)), q.train, gp.NewTargets(q.y, q.lik), nil))(t)
 			require.Empty(t, e.Warnings())
 			return e
 		}
@@ -119,7 +119,7 @@ func TestE10OfFisherScoring(t *testing.T) {
 		value := func(x float64) float64 { return at(x).EvidenceRefit().Value }
 		want := (8*(value(h)-value(-h)) - (value(2*h) - value(-2*h))) / (12 * h)
 		e := at(0)
-		got := testref.Must(testkit.GradientRefit(t.Context(), e, []ntk.Kernel{q.kernel}, q.y, q.lik))(t)
+		got := testref.Must(testkit.GradientRefit(t.Context(), e, []ntk.Kernel{q.kernel}, gp.NewTargets(q.y, q.lik)))(t)
 		requireNumber(t, q.name, got[0], want, 1e-6)
 		still := testref.Must(testkit.GradientLinearGaussian(t.Context(), e, []ntk.Kernel{q.kernel}))(t)
 		t.Logf("%s: %.9g by differences %.9g, without the moving mode %.4g", q.name, got[0], want, still[0])
@@ -143,11 +143,11 @@ func TestRescale(t *testing.T) {
 			at := func(factor float64) *gp.Exact {
 				k := q.scaledPrior(factor)
 				if refit {
-					e, err := gp.Refit(t.Context(), k, q.train, q.y, q.lik, nil)
+					e, err := gp.Refit(t.Context(), k, q.train, gp.NewTargets(q.y, q.lik), nil)
 					require.NoError(t, err, q.name)
 					return e
 				}
-				s, err := gp.NewSites(q.y, q.train.F, q.lik)
+				s, err := gp.NewSites(gp.NewTargets(q.y, q.lik), q.train.F)
 				require.NoError(t, err, q.name)
 				e, err := gp.Fit(t.Context(), k, q.train, s, nil)
 				require.NoError(t, err, q.name)
@@ -156,7 +156,7 @@ func TestRescale(t *testing.T) {
 			e, last := at(1), 1.0
 			for _, factor := range []float64{3, 0.04, 0.7} {
 				var err error
-				e, err = e.Rescale(t.Context(), q.scaledPrior(factor), factor/last, q.y, q.lik)
+				e, err = e.Rescale(t.Context(), q.scaledPrior(factor), factor/last, gp.NewTargets(q.y, q.lik))
 				require.NoError(t, err, q.name)
 				want := at(factor)
 				require.Equal(t, refit, e.Refitted())
@@ -179,8 +179,8 @@ func TestRescaleStops(t *testing.T) {
 	q := problems(t)[5]
 	e := q.refit(t, nil)
 	cancel()
-	require.ErrorIs(t, testref.Err(e.Rescale(ctx, q.scaledPrior(2), 2, q.y, q.lik)), context.Canceled)
-	require.Panics(t, func() { _, _ = q.refit(t, nil).Rescale(t.Context(), q.kernel, 0, q.y, q.lik) })
+	require.ErrorIs(t, testref.Err(e.Rescale(ctx, q.scaledPrior(2), 2, gp.NewTargets(q.y, q.lik))), context.Canceled)
+	require.Panics(t, func() { _, _ = q.refit(t, nil).Rescale(t.Context(), q.kernel, 0, gp.NewTargets(q.y, q.lik)) })
 }
 
 // An exact posterior that is moved to other sites is that fitted there, to the last bit,
@@ -188,10 +188,10 @@ func TestRescaleStops(t *testing.T) {
 func TestRecondition(t *testing.T) {
 	for _, q := range problems(t) {
 		t.Run(q.name, func(t *testing.T) {
-			at := testref.Must(gp.NewSites(q.y, q.train.F, q.lik))(t)
+			at := testref.Must(gp.NewSites(gp.NewTargets(q.y, q.lik), q.train.F))(t)
 			moved := mat.DenseCopyOf(q.train.F)
 			moved.Scale(0.7, moved)
-			other := testref.Must(gp.NewSites(q.y, moved, q.lik))(t)
+			other := testref.Must(gp.NewSites(gp.NewTargets(q.y, q.lik), moved))(t)
 			o := &gp.Options{Mean: gp.LinearGaussian}
 			want := testref.Must(gp.Fit(t.Context(), q.kernel, q.train, other, o))(t)
 			first := testref.Must(gp.Fit(t.Context(), q.kernel, q.train, at, nil))(t)
@@ -224,7 +224,7 @@ func concave(t *testing.T) []*problem {
 // refitAt is the refit of q under prior precisions times factor, computed anew.
 func (q *problem) refitAt(t *testing.T, factor float64) *gp.Exact {
 	t.Helper()
-	e, err := gp.Refit(t.Context(), q.scaledPrior(1/factor), q.train, q.y, q.lik, nil)
+	e, err := gp.Refit(t.Context(), q.scaledPrior(1/factor), q.train, gp.NewTargets(q.y, q.lik), nil)
 	require.NoError(t, err, q.name)
 	return e
 }
@@ -283,7 +283,7 @@ func TestE21Match(t *testing.T) {
 				if err != nil {
 					return gp.MatchTrial{}, err
 				}
-				if e, err = e.Rescale(ctx, k, factor/next, q.y, q.lik); err != nil {
+				if e, err = e.Rescale(ctx, k, factor/next, gp.NewTargets(q.y, q.lik)); err != nil {
 					return gp.MatchTrial{}, err
 				}
 				factor = next
@@ -318,7 +318,7 @@ func (q *problem) logLik(f []float64) float64 {
 // that the log likelihood there is the network's.
 func TestE21ExactMatch(t *testing.T) {
 	for _, q := range concave(t) {
-		e, m, err := q.refitAt(t, 1).Match(t.Context(), q.kernelAt, q.y, q.lik, &gp.MatchOptions{Best: q.best()})
+		e, m, err := q.refitAt(t, 1).Match(t.Context(), q.kernelAt, gp.NewTargets(q.y, q.lik), &gp.MatchOptions{Best: q.best()})
 		require.NoError(t, err, q.name)
 		require.Equal(t, q.logLik(dense.Flat(q.train.F)), m.Network)
 		want := q.refitAt(t, m.Factor)
@@ -340,7 +340,7 @@ func TestE21MatchOfInterpolation(t *testing.T) {
 	q := newProblem("gaussian", 1, 1, testref.Must(glm.NewGaussian(0.2))(t), 1)
 	q.train.F.Copy(q.y) // the network interpolates
 	q.fill()
-	e, m, err := q.refitAt(t, 1).Match(t.Context(), q.kernelAt, q.y, q.lik, &gp.MatchOptions{Best: q.best()})
+	e, m, err := q.refitAt(t, 1).Match(t.Context(), q.kernelAt, gp.NewTargets(q.y, q.lik), &gp.MatchOptions{Best: q.best()})
 	require.NoError(t, err)
 	require.Equal(t, gp.MatchBelow, m.End)
 	require.Less(t, m.Factor, 1.0)
@@ -353,7 +353,7 @@ func TestMatchStops(t *testing.T) {
 	q := problems(t)[2]
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, _, err := q.refitAt(t, 1).Match(ctx, q.kernelAt, q.y, q.lik, nil)
+	_, _, err := q.refitAt(t, 1).Match(ctx, q.kernelAt, gp.NewTargets(q.y, q.lik), nil)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -363,7 +363,7 @@ func TestMatchStops(t *testing.T) {
 func TestConditionOnUniformNoise(t *testing.T) {
 	const noise = 0.03
 	for _, q := range problems(t) {
-		s, err := gp.NewSites(q.y, q.train.F, q.lik)
+		s, err := gp.NewSites(gp.NewTargets(q.y, q.lik), q.train.F)
 		require.NoError(t, err, q.name)
 		e, err := gp.Fit(t.Context(), q.kernel, q.train, s, nil)
 		require.NoError(t, err, q.name)
@@ -418,7 +418,7 @@ func apart(k *mat.Dense, lo, hi int) (rest, cross *mat.Dense) {
 
 func TestConditionNeedsMemory(t *testing.T) {
 	q := problems(t)[0]
-	s, err := gp.NewSites(q.y, q.train.F, q.lik)
+	s, err := gp.NewSites(gp.NewTargets(q.y, q.lik), q.train.F)
 	require.NoError(t, err)
 	e := testref.Must(gp.Fit(t.Context(), q.kernel, q.train, s, &gp.Options{MaxMemory: gp.Bytes(q.n, q.c)}))(t)
 	require.NoError(t, testref.Err(e.Condition(t.Context(), gp.UniformSites(q.n, q.c, 1))))

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
@@ -22,7 +21,7 @@ import (
 // e, which must not be used after the call, whatever its error. The mean function
 // must be the same under both priors. The errors are those of Fit and Refit.
 // Rescale panics where factor is not positive and finite.
-func (e *Exact) Rescale(ctx context.Context, k ntk.Kernel, factor float64, y *mat.Dense, lik Likelihood) (*Exact, error) {
+func (e *Exact) Rescale(ctx context.Context, k ntk.Kernel, factor float64, y *Targets) (*Exact, error) {
 	if !(factor > 0) || math.IsInf(factor, 1) {
 		panic("gp: a factor on the prior variance must be positive and finite")
 	}
@@ -42,7 +41,7 @@ func (e *Exact) Rescale(ctx context.Context, k ntk.Kernel, factor float64, y *ma
 		// The same function is m + Kα with α divided by the factor.
 		alpha := make([]float64, len(e.alpha))
 		floats.ScaleTo(alpha, 1/factor, e.alpha)
-		return r.newton(ctx, y, lik, r.point(alpha, e.kalpha), nil)
+		return r.newton(ctx, y, r.point(alpha, e.kalpha), nil)
 	}
 	return r.settle(ctx, e.sites)
 }

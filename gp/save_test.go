@@ -73,7 +73,7 @@ func TestSaved(t *testing.T) {
 // Warnings keep their text.
 func TestSavedWarnings(t *testing.T) {
 	q := problems(t)[5]
-	e := testref.Must(gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, &gp.Options{MaxIter: 1}))(t)
+	e := testref.Must(gp.Refit(t.Context(), q.kernel, q.train, gp.NewTargets(q.y, q.lik), &gp.Options{MaxIter: 1}))(t)
 	require.Len(t, e.Warnings(), 2)
 	back := q.loaded(t, e)
 	for i, w := range e.Warnings() {
@@ -101,7 +101,7 @@ func written(t *testing.T, e *gp.Exact) *store.File {
 func TestSavedIsRefitted(t *testing.T) {
 	q := problems(t)[5]
 	back := q.loaded(t, q.fit(t, nil))
-	again := testref.Must(back.Refit(t.Context(), q.y, q.lik))(t)
+	again := testref.Must(back.Refit(t.Context(), gp.NewTargets(q.y, q.lik)))(t)
 	require.Equal(t, q.answers(t, q.refit(t, nil)), q.answers(t, again))
 }
 
@@ -122,7 +122,7 @@ func TestSavedRefusesOtherData(t *testing.T) {
 
 func FuzzLoad(f *testing.F) {
 	q := newProblem("fuzz", 6, 2, likelihoodFor(2), 1)
-	e := testref.Must(gp.Refit(context.Background(), q.kernel, q.train, q.y, q.lik, nil))(f)
+	e := testref.Must(gp.Refit(context.Background(), q.kernel, q.train, gp.NewTargets(q.y, q.lik), nil))(f)
 	predict := func(e *gp.Exact) error {
 		var mean, cov mat.Dense
 		return e.PredictTo(context.Background(), &mean, &cov, q.test)

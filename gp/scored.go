@@ -21,12 +21,12 @@ const (
 
 // curvedDual returns (I + WK)⁻¹q, where W is the curvature −∂²log p/∂f² at the mode in
 // place of its expectation Λ, by GMRES with (I + ΛK)⁻¹ as the preconditioner (E10).
-func (e *Exact) curvedDual(ctx context.Context, q []float64, y *mat.Dense, lik Scored) ([]float64, error) {
+func (e *Exact) curvedDual(ctx context.Context, q []float64, y *Targets) ([]float64, error) {
 	c := e.outputs()
 	excess := mat.NewDense(e.g.n, c, nil) // W − Λ
 	for i := range e.x.Len() {
 		block := excess.RawMatrix().Data[i*c*c : (i+1)*c*c]
-		lik.CurvatureTo(block, y.RawRowView(i), e.sites.F.RawRowView(i))
+		y.curvatureTo(block, i, e.sites.F.RawRowView(i))
 		floats.Sub(block, dense.Contiguous(dense.Slice(e.sites.Lambda, i*c, (i+1)*c)))
 	}
 	apart := newBlockDiag(excess)

@@ -27,56 +27,20 @@ type checker interface {
 	CheckY(y []float64, c int) error
 }
 
-// NewSites expands the likelihood at f, N×C, for the targets y, N rows. A NaN
-// or Inf in y, in f or in what the likelihood returns is a *NotFiniteError. If
-// the likelihood has a method CheckY(y []float64, c int) error, NewSites first
-// calls it with each row of y and the number of outputs c.
-func NewSites(y, f *mat.Dense, lik Likelihood) (*Sites, error) {
-	if err := checkTargets(y, f, lik); err != nil {
+// NewSites expands the likelihood of the targets at f, N×C. A NaN or Inf in y, in f or in what the likelihood
+// returns is a *NotFiniteError. The other errors are those of Targets.CheckFor.
+func NewSites(y *Targets, f *mat.Dense) (*Sites, error) {
+	if err := y.checkAt(f); err != nil {
 		return nil, err
 	}
-	return expand(y, f, lik)
+	return expand(y, f)
 }
 
 // ErrNoExamples says that there are no training examples.
 var ErrNoExamples = errors.New("gp: there are no training examples")
 
-// CheckTargets returns an error unless y has one row for each of n ≥ 1 examples
-// and all targets are finite. If the likelihood has CheckY, it must also admit
-// each row for c outputs.
-func CheckTargets(y *mat.Dense, n, c int, lik Likelihood) error {
-	if rows, _ := y.Dims(); rows != n {
-		return fmt.Errorf("gp: %d rows of targets for %d examples", rows, n)
-	}
-	if n == 0 {
-		return ErrNoExamples
-	}
-	if err := checkFinite("target", y); err != nil {
-		return err
-	}
-	if lik, ok := lik.(checker); ok {
-		for i := range n {
-			if err := lik.CheckY(y.RawRowView(i), c); err != nil {
-				return fmt.Errorf("gp: target of example %d: %w", i, err)
-			}
-		}
-	}
-	return nil
-}
-
-// checkTargets checks y and f before the likelihood sees them.
-func checkTargets(y, f *mat.Dense, lik Likelihood) error {
-	n, c := f.Dims()
-	if n > 0 {
-		if err := checkFinite("network output", f); err != nil {
-			return err
-		}
-	}
-	return CheckTargets(y, n, c, lik)
-}
-
 // expand is NewSites for targets that are known to be valid.
-func expand(y, f *mat.Dense, lik Likelihood) (*Sites, error) {
+func expand(y *Targets, f *mat.Dense) (*Sites, error) {
 	n, c := f.Dims()
 	s := &Sites{
 		F: mat.DenseCopyOf(f), Residual: mat.NewDense(n, c, nil),
@@ -85,7 +49,7 @@ func expand(y, f *mat.Dense, lik Likelihood) (*Sites, error) {
 	lambda, root := s.Lambda.RawMatrix().Data, s.Root.RawMatrix().Data
 	for i := range n {
 		at := i * c * c
-		logp := lik.Expand(s.Residual.RawRowView(i), lambda[at:at+c*c], root[at:at+c*c], y.RawRowView(i), s.F.RawRowView(i))
+		logp := y.Expand(i, s.Residual.RawRowView(i), lambda[at:at+c*c], root[at:at+c*c], s.F.RawRowView(i))
 		if math.IsNaN(logp) || math.IsInf(logp, 0) {
 			return nil, &NotFiniteError{What: "log p(y|f)", Row: i, Value: logp}
 		}
@@ -151,16 +115,16 @@ func (s *Sites) outputs() int {
 }
 
 // SitesFrom returns the sites at f(x;θ*) of all examples of x. It passes over x
-// once. y holds N rows of targets. The errors are those of NewSites and of x.
-func SitesFrom(ctx context.Context, x linearize.Source, y *mat.Dense, lik Likelihood) (*Sites, error) {
-	if n, _ := y.Dims(); n != x.Len() {
+// once. The errors are those of NewSites and of x.
+func SitesFrom(ctx context.Context, x linearize.Source, y *Targets) (*Sites, error) {
+	if n := y.Len(); n != x.Len() {
 		return nil, fmt.Errorf("gp: %d rows of targets for %d examples", n, x.Len())
 	}
 	f, err := linearize.Outputs(ctx, x)
 	if err != nil {
 		return nil, err
 	}
-	return NewSites(y, f, lik)
+	return NewSites(y, f)
 }
 
 // Rows returns a copy of the sites of some examples, in the order of rows. For a
@@ -183,9 +147,9 @@ func (s *Sites) Rows(rows []int) *Sites {
 
 // SitesMoved returns the sites at f_lin(x;θ*+move) = f(x;θ*) + J(x)·move of all examples of x (E1),
 // where move has length P, such as v*−θ* at the mode of the linearized model (E9). It passes over x
-// once. y holds N rows of targets. The errors are those of NewSites and of x.
-func SitesMoved(ctx context.Context, x linearize.Source, move []float64, y *mat.Dense, lik Likelihood) (*Sites, error) {
-	n, _ := y.Dims()
+// once. The errors are those of NewSites and of x.
+func SitesMoved(ctx context.Context, x linearize.Source, move []float64, y *Targets) (*Sites, error) {
+	n := y.Len()
 	if n != x.Len() {
 		return nil, fmt.Errorf("gp: %d rows of targets for %d examples", n, x.Len())
 	}
@@ -208,5 +172,5 @@ func SitesMoved(ctx context.Context, x linearize.Source, move []float64, y *mat.
 	if f == nil {
 		return nil, ErrNoExamples
 	}
-	return NewSites(y, f, lik)
+	return NewSites(y, f)
 }

@@ -53,19 +53,19 @@ func TestNewSitesErrors(t *testing.T) {
 		m.Set(i, j, v)
 		return m
 	}
-	_, err := gp.NewSites(change(y, 2, 1, math.Inf(1)), f, glm.Bernoulli{})
+	_, err := gp.NewSites(gp.NewTargets(change(y, 2, 1, math.Inf(1)), glm.Bernoulli{}), f)
 	requireNotFinite(t, err, "target", 2, 1)
-	_, err = gp.NewSites(y, change(f, 1, 0, math.NaN()), glm.Bernoulli{})
+	_, err = gp.NewSites(gp.NewTargets(y, glm.Bernoulli{}), change(f, 1, 0, math.NaN()))
 	requireNotFinite(t, err, "network output", 1, 0)
-	_, err = gp.NewSites(y, change(f, 1, 1, 1e4), glm.Poisson{})
+	_, err = gp.NewSites(gp.NewTargets(y, glm.Poisson{}), change(f, 1, 1, 1e4))
 	requireNotFinite(t, err, "log p(y|f)", 1, 0)
-	_, err = gp.NewSites(y, change(f, 1, 0, 0), broken{})
+	_, err = gp.NewSites(gp.NewTargets(y, broken{}), change(f, 1, 0, 0))
 	requireNotFinite(t, err, "root of Λ", 1, 1)
-	_, err = gp.NewSites(mat.NewDense(2, 2, nil), f, glm.Bernoulli{})
+	_, err = gp.NewSites(gp.NewTargets(mat.NewDense(2, 2, nil), glm.Bernoulli{}), f)
 	require.EqualError(t, err, "gp: 2 rows of targets for 3 examples")
-	_, err = gp.NewSites(new(mat.Dense), new(mat.Dense), glm.Bernoulli{})
+	_, err = gp.NewSites(gp.NewTargets(new(mat.Dense), glm.Bernoulli{}), new(mat.Dense))
 	require.EqualError(t, err, "gp: there are no training examples")
-	_, err = gp.NewSites(change(y, 1, 1, 1.5), f, glm.Bernoulli{})
+	_, err = gp.NewSites(gp.NewTargets(change(y, 1, 1, 1.5), glm.Bernoulli{}), f)
 	require.ErrorContains(t, err, "gp: target of example 1: glm:")
 }
 
@@ -92,9 +92,9 @@ func TestE1SitesMoved(t *testing.T) {
 			move[i] = .1 * math.Cos(float64(i))
 		}
 		f := plus(q.fTrain, 1, product(q.jTrain, vec(move)))
-		want, err := gp.NewSites(q.y, mat.NewDense(q.n, q.c, flat(f)), q.lik)
+		want, err := gp.NewSites(gp.NewTargets(q.y, q.lik), mat.NewDense(q.n, q.c, flat(f)))
 		require.NoError(t, err, q.name)
-		got, err := gp.SitesMoved(t.Context(), linearize.Rebatch(q.train, 5), move, q.y, q.lik)
+		got, err := gp.SitesMoved(t.Context(), linearize.Rebatch(q.train, 5), move, gp.NewTargets(q.y, q.lik))
 		require.NoError(t, err, q.name)
 		requireClose(t, q.name+": f", got.F, want.F, 1e-12)
 		requireClose(t, q.name+": Λ", got.Lambda, want.Lambda, 1e-10)
@@ -149,17 +149,17 @@ func TestSitesFrom(t *testing.T) {
 		m := batchModel{q.train, &linearized}
 		stream := linearize.NewSource(forwardModel{m}, q.n, 3, load)
 		for _, x := range []linearize.Source{q.train, stream, linearize.Rebatch(stream, 2)} {
-			got := testref.Must(gp.SitesFrom(t.Context(), x, q.y, q.lik))(t)
+			got := testref.Must(gp.SitesFrom(t.Context(), x, gp.NewTargets(q.y, q.lik)))(t)
 			require.Equal(t, want, got)
 		}
 		require.Zero(t, linearized)
-		got := testref.Must(gp.SitesFrom(t.Context(), linearize.NewSource(m, q.n, 3, load), q.y, q.lik))(t)
+		got := testref.Must(gp.SitesFrom(t.Context(), linearize.NewSource(m, q.n, 3, load), gp.NewTargets(q.y, q.lik)))(t)
 		require.Equal(t, want, got)
 		require.Positive(t, linearized)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.ErrorIs(t, testref.Err(gp.SitesFrom(ctx, stream, q.y, q.lik)), context.Canceled)
-		_, err := gp.SitesFrom(t.Context(), stream, mat.NewDense(q.n+1, 1, nil), q.lik)
+		require.ErrorIs(t, testref.Err(gp.SitesFrom(ctx, stream, gp.NewTargets(q.y, q.lik))), context.Canceled)
+		_, err := gp.SitesFrom(t.Context(), stream, gp.NewTargets(mat.NewDense(q.n+1, 1, nil), q.lik))
 		require.ErrorContains(t, err, "rows of targets")
 	}
 }

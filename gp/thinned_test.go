@@ -194,7 +194,7 @@ func TestKeepOfManyExamples(t *testing.T) {
 	const n = 40000
 	rng := rand.New(rand.NewPCG(1, 2))
 	x := gptest.RandomBatch(rng, n, 2, gptest.Layer{In: 2, Out: 3})
-	s := testref.Must(gp.NewSites(testkit.Targets(rng, glm.Categorical{}, x.F), x.F, glm.Categorical{}))(t)
+	s := testref.Must(gp.NewSites(gp.NewTargets(testkit.Targets(rng, glm.Categorical{}, x.F), glm.Categorical{}), x.F))(t)
 	kernel := ntk.New(testref.Must(ntk.NewIsotropic(1, nil))(t), make([]float64, x.P), nil)
 	all := testref.Must(gp.Keep(t.Context(), kernel, x, s, nil))(t)
 	require.Greater(t, all.Len(), n-100, "one direction for each example that is not sure")

@@ -101,7 +101,7 @@ func (r *reference) fitted(t *testing.T, x *gp.Exact) *answers {
 // refitted asks the exact posterior at the mode of x's data.
 func (r *reference) refitted(t *testing.T, x *gp.Exact) *answers {
 	t.Helper()
-	m := testref.Must(x.Refit(t.Context(), r.Y, r.Likelihood))(t)
+	m := testref.Must(x.Refit(t.Context(), r.Targets()))(t)
 	return r.ask(t, m, m.PseudoTargets(), m.Alpha(), m.EvidenceRefit(), m.EvidenceLinearGaussian())
 }
 
@@ -170,7 +170,7 @@ func TestAllInducingRefit(t *testing.T) {
 			r, _ := a.open(t)
 			ask := func(r *reference) *answers { return r.refitted(t, r.Exact(t)) }
 			r.eachSelection(t, a.others, ask, func(t *testing.T, r *reference, z *sparse.Inducing, want *answers) {
-				p := testref.Must(sparse.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, z, nil))(t)
+				p := testref.Must(sparse.Refit(t.Context(), r.Kernel, r.Train, r.Targets(), z, nil))(t)
 				got := r.ask(t, p, p.PseudoTargets(), p.Alpha(), p.EvidenceRefit(), p.EvidenceLinearGaussian())
 				a.requireAnswers(t, "refit", got, want)
 			})
@@ -288,7 +288,7 @@ func TestVarianceOrderOfReferences(t *testing.T) {
 func (r *reference) requireOrder(t *testing.T, x *gp.Exact, z *sparse.Inducing) {
 	t.Helper()
 	nystrom, fitc, subset := r.fit(t, z, sparse.Nystrom), r.fit(t, z, sparse.FITC), r.subset(t, z)
-	refit := testref.Must(sparse.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, z, nil))(t)
+	refit := testref.Must(sparse.Refit(t.Context(), r.Kernel, r.Train, r.Targets(), z, nil))(t)
 	for _, b := range []*linearize.Batch{r.Test.Slice(0, min(r.Test.Len(), 100)), z.Batch} {
 		var prior mat.Dense
 		r.Kernel.DiagTo(&prior, b)

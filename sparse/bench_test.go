@@ -30,7 +30,7 @@ func leNet(b *testing.B, n int) (linearize.Source, *gp.Sites, *ntk.NTK) {
 	x.Apply(func(_, _ int, _ float64) float64 { return max(0, rng.NormFloat64()) }, x)
 	y.Apply(func(_, _ int, _ float64) float64 { return float64(rng.IntN(10)) }, y)
 	f := testref.Must(net.Forward(b.Context(), x))(b)
-	s := testref.Must(gp.NewSites(y, f, glm.Categorical{}))(b)
+	s := testref.Must(gp.NewSites(gp.NewTargets(y, glm.Categorical{}), f))(b)
 	prior := testref.Must(ntk.NewIsotropic(1, nil))(b)
 	src := linearize.NewSource(net, n, 500, func(lo, hi int) (*mat.Dense, error) {
 		return x.Slice(lo, hi, 0, 784).(*mat.Dense), nil

@@ -165,7 +165,7 @@ func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign
 		sums = b.sums.Clone()
 	}
 	if b.save.active() {
-		fit, err := saved.NewFit(ctx, "sparse.Fit", checkpointVersion, n, b.b.c, nil, saved.Of(b.b.z.Batch, b.b.k))
+		fit, err := saved.NewFit(ctx, "sparse.Fit", checkpointVersion, n, b.b.c, nil, nil, saved.Of(b.b.z.Batch, b.b.k))
 		if err != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ func TestStopsBetweenPanels(t *testing.T) {
 		"NewBuilder": func(ctx context.Context) error { _, err := sparse.NewBuilder(ctx, q.Kernel, z, o); return err },
 		"Fit":        func(ctx context.Context) error { _, err := sparse.Fit(ctx, q.Kernel, q.Train, s, z, o); return err },
 		"Refit": func(ctx context.Context) error {
-			_, err := sparse.Refit(ctx, q.Kernel, q.Train, q.Y, q.Likelihood, z, o)
+			_, err := sparse.Refit(ctx, q.Kernel, q.Train, q.Targets(), z, o)
 			return err
 		},
 		"Add": func(ctx context.Context) error { _, err := p.Add(ctx, q.Train, s); return err },
@@ -130,7 +130,7 @@ func TestGatherersAreAsked(t *testing.T) {
 	require.NoError(t, testref.Err(p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: 5})))
 	require.Equal(t, []int{0, 1}, []int{passes, gathers})
 	passes, gathers = 0, 0
-	gone := testref.Must(gp.NewSites(pick(q.Y, []int{4}), pick(s.F, []int{4}), q.Likelihood))(t)
+	gone := testref.Must(gp.NewSites(gp.NewTargets(pick(q.Y, []int{4}), q.Likelihood), pick(s.F, []int{4})))(t)
 	require.NoError(t, testref.Err(p.Remove(t.Context(), []int{4}, gone)))
 	require.Equal(t, []int{1, 1}, []int{passes, gathers})
 }

@@ -68,7 +68,7 @@ const limit = 16 // above all f(x;θ*)
 type start func(ctx context.Context, q *problem, x linearize.Source, z *sparse.Inducing, o *sparse.Options) (*sparse.Posterior, error)
 
 func startFit(ctx context.Context, q *problem, x linearize.Source, z *sparse.Inducing, o *sparse.Options) (*sparse.Posterior, error) {
-	s, err := gp.NewSites(q.Y, q.Train.F, q.Likelihood)
+	s, err := gp.NewSites(q.Targets(), q.Train.F)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func startFit(ctx context.Context, q *problem, x linearize.Source, z *sparse.Ind
 }
 
 func startRefit(ctx context.Context, q *problem, x linearize.Source, z *sparse.Inducing, o *sparse.Options) (*sparse.Posterior, error) {
-	return sparse.Refit(ctx, q.Kernel, x, q.Y, q.Likelihood, z, o)
+	return sparse.Refit(ctx, q.Kernel, x, q.Targets(), z, o)
 }
 
 // bits is all that a fit gave.

@@ -22,7 +22,7 @@ func TestContributionsClose(t *testing.T) {
 		r := openReference(t, name)
 		for _, m := range []int{5, 10, 20, 40, 60} {
 			z := testref.Must(sparse.Select(t.Context(), sparse.Uniform{Seed: 1}, r.Kernel, r.Train, m, nil))(t)
-			p := testref.Must(sparse.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, z, nil))(t)
+			p := testref.Must(sparse.Refit(t.Context(), r.Kernel, r.Train, r.Targets(), z, nil))(t)
 			var mean mat.Dense
 			require.NoError(t, p.PredictTo(t.Context(), &mean, nil, r.Test))
 			e := testref.Must(explain.New(p, r.Kernel, &explain.Options{Top: 1}))(t)

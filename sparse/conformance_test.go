@@ -93,7 +93,7 @@ func TestBitIdenticalForTiles(t *testing.T) {
 			require.NoError(t, err)
 			out = append(out, q.everything(t, p)...)
 		}
-		p, err := sparse.Refit(t.Context(), q.Kernel, x, q.Y, q.Likelihood, q.inducing(t, 3, 9, 100, 555, 680), &sparse.Options{MaxIter: 2})
+		p, err := sparse.Refit(t.Context(), q.Kernel, x, q.Targets(), q.inducing(t, 3, 9, 100, 555, 680), &sparse.Options{MaxIter: 2})
 		require.NoError(t, err)
 		return append(out, q.everything(t, p)...)
 	}

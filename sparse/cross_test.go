@@ -90,7 +90,7 @@ func TestExplainedBySums(t *testing.T) {
 	for _, q := range []*problem{problems(t)[5], threeOutputs(t)} {
 		for _, a := range approximations {
 			for _, data := range []linearize.Source{q.Train, testkit.InTiles(q.Train, 7), linearize.Rebatch(q.Train, 3)} {
-				p, err := sparse.Refit(t.Context(), q.Kernel, data, q.Y, q.Likelihood, q.some(t), &sparse.Options{Approximation: a})
+				p, err := sparse.Refit(t.Context(), q.Kernel, data, q.Targets(), q.some(t), &sparse.Options{Approximation: a})
 				require.NoError(t, err)
 				o := explain.Options{Top: 4, Sides: true, Targets: []explain.Target{explain.Single(1), explain.Contrast(2, 0)}}
 				got := explained(t, p, q.Kernel, q.Test, &o)
@@ -144,7 +144,7 @@ func TestRemovalIsRemove(t *testing.T) {
 				require.NoError(t, p.PredictTo(t.Context(), &before, nil, q.Test))
 				rows := explained(t, p, q.Kernel, q.Test, &explain.Options{Top: q.N})
 				for i := range q.N {
-					s, err := gp.NewSites(q.Y.Slice(i, i+1, 0, q.C).(*mat.Dense), p.Sites().F.Slice(i, i+1, 0, q.C).(*mat.Dense), q.Likelihood)
+					s, err := gp.NewSites(gp.NewTargets(q.Y.Slice(i, i+1, 0, q.C).(*mat.Dense), q.Likelihood), p.Sites().F.Slice(i, i+1, 0, q.C).(*mat.Dense))
 					require.NoError(t, err)
 					less := testref.Must(p.Remove(t.Context(), []int{i}, s))(t)
 					var after mat.Dense
@@ -177,7 +177,7 @@ func termOf(t *testing.T, terms []explain.Term, i int) explain.Term {
 func TestSimilarityIsCorrelation(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		o := &explain.Options{Top: q.N}
-		exact := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+		exact := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
 		want := explained(t, exact, q.Kernel, q.Test, o)
 		for _, a := range approximations {
 			some := explained(t, q.refit(t, q.some(t), &sparse.Options{Approximation: a}), q.Kernel, q.Test, o)
@@ -213,7 +213,7 @@ func BenchmarkExplain(b *testing.B) {
 	load := func(lo, hi int) (*mat.Dense, error) { return x.Slice(lo, hi, 0, 784).(*mat.Dense), nil }
 	data := linearize.NewSource(net, n, 250, load)
 	f := testref.Must(net.Forward(b.Context(), x))(b)
-	sites := testref.Must(gp.NewSites(y, f.Slice(0, n, 0, c).(*mat.Dense), glm.Categorical{}))(b)
+	sites := testref.Must(gp.NewSites(gp.NewTargets(y, glm.Categorical{}), f.Slice(0, n, 0, c).(*mat.Dense)))(b)
 	prior := testref.Must(ntk.NewIsotropic(1, nil))(b)
 	k := ntk.New(prior, net.Theta(), nil)
 	z := testref.Must(sparse.Select(b.Context(), sparse.Uniform{}, k, data, m, nil))(b)

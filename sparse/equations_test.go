@@ -159,7 +159,7 @@ func TestAllInducingIsExact(t *testing.T) {
 		requireNumber(t, "evidence", p.EvidenceLinearGaussian().Value, x.EvidenceLinearGaussian().Value, tol)
 		requireNumber(t, "evidence at θ*", p.EvidenceAtTheta(2).Value, x.EvidenceAtTheta(2).Value, tol)
 
-		xr := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+		xr := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
 		pr := q.refit(t, q.all(t), linear(a))
 		q.requireExact(t, pr, xr)
 		requireNumber(t, "evidence of the refit", pr.EvidenceRefit().Value, xr.EvidenceRefit().Value, tol)
@@ -212,7 +212,7 @@ func TestSubsetIsExactOnItself(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		z := q.some(t)
 		y := pick(q.Y, z.Rows)
-		s := testref.Must(gp.NewSites(y, z.Batch.F, q.Likelihood))(t)
+		s := testref.Must(gp.NewSites(gp.NewTargets(y, q.Likelihood), z.Batch.F))(t)
 		x := testref.Must(gp.Fit(t.Context(), q.Kernel, z.Batch, s, &gp.Options{Mean: gp.LinearGaussian}))(t)
 		p := testref.Must(sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, linear(sparse.Nystrom)))(t)
 		q.requireSubset(t, p, x, z)
@@ -220,8 +220,8 @@ func TestSubsetIsExactOnItself(t *testing.T) {
 		require.Equal(t, gp.None, p.EvidenceLinearGaussian().Bound)
 		require.True(t, p.IsSubset())
 
-		xr := testref.Must(gp.Refit(t.Context(), q.Kernel, z.Batch, y, q.Likelihood, nil))(t)
-		pr := testref.Must(sparse.RefitSubset(t.Context(), q.Kernel, q.Train, y, q.Likelihood, z, nil))(t)
+		xr := testref.Must(gp.Refit(t.Context(), q.Kernel, z.Batch, gp.NewTargets(y, q.Likelihood), nil))(t)
+		pr := testref.Must(sparse.RefitSubset(t.Context(), q.Kernel, q.Train, gp.NewTargets(y, q.Likelihood), z, nil))(t)
 		q.requireSubset(t, pr, xr, z)
 		requireNumber(t, "evidence", pr.EvidenceRefit().Value, xr.EvidenceRefit().Value, tol)
 	})
@@ -254,7 +254,7 @@ func (q *problem) requireSubset(t *testing.T, p *sparse.Posterior, x *gp.Exact, 
 func TestSubsetPrecisionByFraction(t *testing.T) {
 	q := problems(t)[5]
 	z := q.some(t)
-	s := testref.Must(gp.NewSites(pick(q.Y, z.Rows), z.Batch.F, q.Likelihood))(t)
+	s := testref.Must(gp.NewSites(gp.NewTargets(pick(q.Y, z.Rows), q.Likelihood), z.Batch.F))(t)
 	o := linear(sparse.Nystrom)
 	o.PrecisionByFraction = true
 	p := testref.Must(sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, o))(t)

@@ -41,7 +41,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	sites, err := gp.NewSites(y, mat.NewDense(n, 1, nil), lik)
+	sites, err := gp.NewSites(gp.NewTargets(y, lik), mat.NewDense(n, 1, nil))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func ExampleLoad() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	post, err := sparse.Refit(ctx, kernel, data, y, lik, z, nil)
+	post, err := sparse.Refit(ctx, kernel, data, gp.NewTargets(y, lik), z, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/sparse"
@@ -22,7 +23,7 @@ func TestExplainedOverAllData(t *testing.T) {
 // requireExplained checks the explanations of a refit through z, which it returns.
 func requireExplained(t *testing.T, q *problem, z *sparse.Inducing, a sparse.Approximation) *sparse.Posterior {
 	t.Helper()
-	p, err := sparse.Refit(t.Context(), q.Kernel, testkit.InTiles(q.Train, 6), q.Y, q.Likelihood, z, &sparse.Options{Approximation: a})
+	p, err := sparse.Refit(t.Context(), q.Kernel, testkit.InTiles(q.Train, 6), q.Targets(), z, &sparse.Options{Approximation: a})
 	require.NoError(t, err)
 	e := testref.Must(explain.New(p, q.Kernel, &explain.Options{Top: q.N}))(t)
 	rows := testref.Must(e.Explain(t.Context(), q.Test))(t)
@@ -44,7 +45,7 @@ func requireExplained(t *testing.T, q *problem, z *sparse.Inducing, a sparse.App
 func TestExplainedOverSubset(t *testing.T) {
 	q := problems(t)[5]
 	z := q.some(t)
-	p := testref.Must(sparse.RefitSubset(t.Context(), q.Kernel, q.Train, pick(q.Y, z.Rows), q.Likelihood, z, nil))(t)
+	p := testref.Must(sparse.RefitSubset(t.Context(), q.Kernel, q.Train, gp.NewTargets(pick(q.Y, z.Rows), q.Likelihood), z, nil))(t)
 	e := testref.Must(explain.New(p, q.Kernel, &explain.Options{Top: q.N}))(t)
 	rows := testref.Must(e.Explain(t.Context(), q.Test))(t)
 	used := map[int]bool{}

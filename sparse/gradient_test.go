@@ -167,7 +167,7 @@ func TestE21ScaleNoise(t *testing.T) {
 			rows := []int{9, 2, 17, 5, 0}
 			batch := testref.Must(q.Train.Gather(t.Context(), rows))(t)
 			z, o := &sparse.Inducing{Rows: rows, Batch: batch}, &sparse.Options{Approximation: how, Mean: gp.LinearGaussian}
-			s := testref.Must(gp.NewSites(q.Y, q.Train.F, wide))(t)
+			s := testref.Must(gp.NewSites(gp.NewTargets(q.Y, wide), q.Train.F))(t)
 			want := testref.Must(sparse.Fit(t.Context(), k, q.Train, s, z, o))(t)
 			before := testref.Must(sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), z, o))(t)
 			got := testref.Must(before.ScaleNoise(t.Context(), k, factor, s))(t)

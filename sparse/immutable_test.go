@@ -74,14 +74,14 @@ func TestPosteriorIsImmutable(t *testing.T) {
 		tail, tailSites := q.rows(t, seq(14, q.N))
 		require.NoError(t, b.Add(t.Context(), head, headSites))
 		built := testref.Must(b.Posterior(t.Context()))(t)
-		gone := testref.Must(gp.NewSites(pick(q.Y, seq(14, q.N)), pick(p.Sites().F, seq(14, q.N)), q.Likelihood))(t)
+		gone := testref.Must(gp.NewSites(gp.NewTargets(pick(q.Y, seq(14, q.N)), q.Likelihood), pick(p.Sites().F, seq(14, q.N))))(t)
 		before, builtBefore := q.answers(t, p), q.projectedAnswers(t, built)
 		for _, d := range []during{
 			{"Add", func(ctx context.Context) error { _, err := p.Add(ctx, tail, tailSites); return err }},
 			{"Remove", func(ctx context.Context) error { _, err := p.Remove(ctx, seq(14, q.N), gone); return err }},
 			{"WithData", func(ctx context.Context) error { _, err := p.WithData(ctx, q.Train, p.Sites()); return err }},
 			{"Refit", func(ctx context.Context) error {
-				_, err := sparse.Refit(ctx, q.Kernel, p.Data(), q.Y, q.Likelihood, p.Inducing(), o)
+				_, err := sparse.Refit(ctx, q.Kernel, p.Data(), q.Targets(), p.Inducing(), o)
 				return err
 			}},
 			{"Leading", func(context.Context) error { _, _ = p.Leading(t.Context(), 3); return nil }},

@@ -234,7 +234,7 @@ func TestKeptSavedAndUpdated(t *testing.T) {
 				}})
 
 			// The sites of the posterior itself are removed, whatever Λ comes with the likelihood.
-			gone := testref.Must(gp.NewSites(pick(q.Y, []int{4}), pick(q.Train.F, []int{4}), q.Likelihood))(t)
+			gone := testref.Must(gp.NewSites(gp.NewTargets(pick(q.Y, []int{4}), q.Likelihood), pick(q.Train.F, []int{4})))(t)
 			less := testref.Must(p.Remove(t.Context(), []int{4}, gone))(t)
 			rest := append(seq(0, 4), seq(5, q.N)...)
 			want, err := sparse.Fit(t.Context(), q.Kernel, linearize.Without(q.Train, []int{4}), p.Sites().Rows(rest), &sparse.Inducing{Batch: z.Batch}, o)

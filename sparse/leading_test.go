@@ -121,7 +121,7 @@ func TestMode(t *testing.T) {
 		test := testref.Must(p.Prepare(t.Context(), q.Test))(t)
 		var last *sparse.Mode
 		for _, factor := range []float64{1, 0.1, 2.5} {
-			m := testref.Must(p.Mode(t.Context(), train, factor, q.Y, q.Likelihood, last))(t)
+			m := testref.Must(p.Mode(t.Context(), train, factor, q.Targets(), last))(t)
 			s := q.withPrior(t, factor)
 			want := s.refit(t, s.some(t), nil)
 			requireClose(t, "f", m.F(), want.Sites().F, 1e-8)
@@ -150,8 +150,8 @@ func TestModeStops(t *testing.T) {
 	train := testref.Must(p.Prepare(t.Context(), q.Train))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, testref.Err(p.Mode(ctx, train, 1, q.Y, q.Likelihood, nil)), context.Canceled)
-	require.Panics(t, func() { _, _ = p.Mode(t.Context(), train, 0, q.Y, q.Likelihood, nil) })
-	_, err := q.fit(t, q.some(t), &sparse.Options{Approximation: sparse.FITC}).Mode(t.Context(), train, 1, q.Y, q.Likelihood, nil)
+	require.ErrorIs(t, testref.Err(p.Mode(ctx, train, 1, q.Targets(), nil)), context.Canceled)
+	require.Panics(t, func() { _, _ = p.Mode(t.Context(), train, 0, q.Targets(), nil) })
+	_, err := q.fit(t, q.some(t), &sparse.Options{Approximation: sparse.FITC}).Mode(t.Context(), train, 1, q.Targets(), nil)
 	require.ErrorContains(t, err, "FITC")
 }

@@ -36,7 +36,7 @@ func TestLeaveOneOutOfAllInducingIsExact(t *testing.T) {
 			x := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: m}))(t)
 			require(q.fit(t, q.all(t), &sparse.Options{Approximation: a, Mean: m}), x)
 		}
-		x := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+		x := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
 		require(q.refit(t, q.all(t), linear(a)), x)
 	})
 }
@@ -71,8 +71,8 @@ func TestLeaveOneOutOfSubset(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		z := q.some(t)
 		y := pick(q.Y, z.Rows)
-		x := testref.Must(gp.Refit(t.Context(), q.Kernel, z.Batch, y, q.Likelihood, nil))(t)
-		p := testref.Must(sparse.RefitSubset(t.Context(), q.Kernel, q.Train, y, q.Likelihood, z, nil))(t)
+		x := testref.Must(gp.Refit(t.Context(), q.Kernel, z.Batch, gp.NewTargets(y, q.Likelihood), nil))(t)
+		p := testref.Must(sparse.RefitSubset(t.Context(), q.Kernel, q.Train, gp.NewTargets(y, q.Likelihood), z, nil))(t)
 		var within, withinCov, predicted, predictedCov mat.Dense
 		require.NoError(t, x.LeaveOneOutTo(t.Context(), &within, &withinCov, matrices.Range(z.Len()), z.Batch))
 		require.NoError(t, p.PredictTo(t.Context(), &predicted, &predictedCov, q.Train))
@@ -99,7 +99,7 @@ func TestLeaveOneOutReferences(t *testing.T) {
 			r := openReference(t, name)
 			want := testref.Open(t, "selection/"+name)
 			rows := matrices.Range(r.Train.Len())
-			p, err := sparse.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, &sparse.Inducing{Rows: rows, Batch: r.Train}, nil)
+			p, err := sparse.Refit(t.Context(), r.Kernel, r.Train, r.Targets(), &sparse.Inducing{Rows: rows, Batch: r.Train}, nil)
 			require.NoError(t, err)
 			var mean, cov mat.Dense
 			require.NoError(t, p.LeaveOneOutTo(t.Context(), &mean, &cov, rows, r.Train))

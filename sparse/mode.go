@@ -33,14 +33,14 @@ type Mode struct {
 // their targets. The Newton steps start at from, the mode under another factor, or
 // at θ* where that is nil. The errors are those of gp.NewSites and Refit. Mode fails
 // for FITC, and panics where factor is not positive and finite.
-func (p *Projected) Mode(ctx context.Context, train *Prepared, factor float64, y *mat.Dense, lik gp.Likelihood, from *Mode) (*Mode, error) {
+func (p *Projected) Mode(ctx context.Context, train *Prepared, factor float64, y *gp.Targets, from *Mode) (*Mode, error) {
 	if !(factor > 0) || math.IsInf(factor, 1) {
 		panic("sparse: a factor on the prior variance must be positive and finite")
 	}
 	if p.sums.spec.fitc {
 		return nil, errFITCScale
 	}
-	if err := gp.CheckTargets(y, train.Len(), p.b.c, lik); err != nil {
+	if err := y.CheckFor(train.Len(), p.b.c); err != nil {
 		return nil, err
 	}
 	l := &modeSums{b: p.b.scaled(factor), train: train, workers: p.o.Workers}
@@ -55,11 +55,11 @@ func (p *Projected) Mode(ctx context.Context, train *Prepared, factor float64, y
 		at = &newton.Point{Weights: w, F: from.at.F}
 		sitesAt = at.F
 	}
-	s := newton.New(lik, p.o.MaxIter, from == nil)
+	s := newton.New(y, p.o.MaxIter, from == nil)
 	m := &Mode{train: train}
-	at, err := newton.Find(&s, &newton.Objective{Lik: lik, Y: y}, sitesAt, at, func(f []float64, _ *newton.Point) (*newton.Point, error) {
+	at, err := newton.Find(&s, &newton.Objective{Y: y}, sitesAt, at, func(f []float64, _ *newton.Point) (*newton.Point, error) {
 		var err error
-		if m.sites, err = gp.NewSites(y, mat.NewDense(train.Len(), l.b.c, f), lik); err != nil {
+		if m.sites, err = gp.NewSites(y, mat.NewDense(train.Len(), l.b.c, f)); err != nil {
 			return nil, err
 		}
 		sums, err := l.sums(ctx, m.sites)

@@ -116,7 +116,7 @@ func TestAllPairsAreExact(t *testing.T) {
 		want := testref.Must(testkit.GradientLinearGaussian(t.Context(), x, q.groups()))(t)
 		requireClose(t, "gradient", vec(got), vec(want), 1e-7)
 
-		xr := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+		xr := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
 		pr := q.refit(t, q.shuffledPairs(t), linear(a))
 		q.requireExact(t, pr, xr)
 		requireNumber(t, "evidence of the refit", pr.EvidenceRefit().Value, xr.EvidenceRefit().Value, tol)
@@ -364,7 +364,7 @@ func TestSubsetOfPairs(t *testing.T) {
 	z := q.somePairs(t)
 	_, err := sparse.FitSubset(t.Context(), q.Kernel, q.Train, q.Sites(t), z, nil)
 	require.ErrorContains(t, err, "choose examples")
-	_, err = sparse.RefitSubset(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, nil)
+	_, err = sparse.RefitSubset(t.Context(), q.Kernel, q.Train, q.Targets(), z, nil)
 	require.ErrorContains(t, err, "choose examples")
 }
 

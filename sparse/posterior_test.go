@@ -87,14 +87,14 @@ func TestFitErrors(t *testing.T) {
 	nf := testref.As[*gp.NotFiniteError](t, err)
 	require.Equal(t, [2]int{4, 1}, [2]int{nf.Row, nf.Output})
 
-	_, err = sparse.Refit(t.Context(), q.Kernel, q.Train, mat.NewDense(3, 1, nil), q.Likelihood, q.some(t), nil)
+	_, err = sparse.Refit(t.Context(), q.Kernel, q.Train, gp.NewTargets(mat.NewDense(3, 1, nil), q.Likelihood), q.some(t), nil)
 	require.ErrorContains(t, err, "3 rows of targets for 20 examples")
 	y := mat.DenseCopyOf(q.Y)
 	y.Set(7, 0, 99)
-	_, err = sparse.Refit(t.Context(), q.Kernel, q.Train, y, q.Likelihood, q.some(t), nil)
+	_, err = sparse.Refit(t.Context(), q.Kernel, q.Train, gp.NewTargets(y, q.Likelihood), q.some(t), nil)
 	require.ErrorContains(t, err, "example 7")
 	y.Set(7, 0, math.Inf(1))
-	require.ErrorAs(t, testref.Err(sparse.Refit(t.Context(), q.Kernel, q.Train, y, q.Likelihood, q.some(t), nil)), &nf)
+	require.ErrorAs(t, testref.Err(sparse.Refit(t.Context(), q.Kernel, q.Train, gp.NewTargets(y, q.Likelihood), q.some(t), nil)), &nf)
 	require.Equal(t, 7, nf.Row)
 
 	_, err = q.fit(t, q.some(t), nil).WithData(t.Context(), q.Train.Slice(0, 4), s)
@@ -167,7 +167,7 @@ func TestContext(t *testing.T) {
 			return err
 		},
 		sparse.StageNewton: func(ctx context.Context, o *sparse.Options) error {
-			_, err := sparse.Refit(ctx, q.Kernel, q.Train, q.Y, q.Likelihood, q.some2(t), o)
+			_, err := sparse.Refit(ctx, q.Kernel, q.Train, q.Targets(), q.some2(t), o)
 			return err
 		},
 		sparse.StageSelect: func(ctx context.Context, o *sparse.Options) error {
@@ -196,7 +196,7 @@ func TestRefitSurvivesOverflow(t *testing.T) {
 	q.Y.Set(0, 0, 1e6)
 	for _, a := range approximations {
 		p := q.refit(t, q.all(t), &sparse.Options{Approximation: a})
-		x := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+		x := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
 		requireSameTo(t, p, x, q, 1e-8)
 	}
 }

@@ -88,7 +88,7 @@ func (q *problem) fit(t *testing.T, z *sparse.Inducing, o *sparse.Options) *spar
 
 func (q *problem) refit(t *testing.T, z *sparse.Inducing, o *sparse.Options) *sparse.Posterior {
 	t.Helper()
-	return testref.Must(sparse.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, o))(t)
+	return testref.Must(sparse.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), z, o))(t)
 }
 
 // groups are the kernels of the prior's groups.

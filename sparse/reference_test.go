@@ -59,6 +59,6 @@ func (r *reference) fit(t *testing.T, z *sparse.Inducing, a sparse.Approximation
 // have in fit.
 func (r *reference) subset(t *testing.T, z *sparse.Inducing) *sparse.Posterior {
 	t.Helper()
-	s := testref.Must(gp.NewSites(pick(r.Y, z.Rows), z.Batch.F, r.Likelihood))(t)
+	s := testref.Must(gp.NewSites(gp.NewTargets(pick(r.Y, z.Rows), r.Likelihood), z.Batch.F))(t)
 	return testref.Must(sparse.FitSubset(t.Context(), r.Kernel, r.Train, s, z, linear(sparse.Nystrom)))(t)
 }

@@ -26,21 +26,21 @@ import (
 // result are those at the mode, and its predictive mean is m + K_*Z A⁻¹ c. With
 // FITC the span includes the residual of each training example. The errors are
 // those of gp.NewSites and Fit.
-func Refit(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.Dense, lik gp.Likelihood, z *Inducing, o *Options) (*Posterior, error) {
+func Refit(ctx context.Context, k ntk.Kernel, x linearize.Source, y *gp.Targets, z *Inducing, o *Options) (*Posterior, error) {
 	d := o.withDefaults()
 	if err := checkInducing(z, x.Len()); err != nil {
 		return nil, err
 	}
-	if err := gp.CheckTargets(y, x.Len(), z.outputs(), lik); err != nil {
+	if err := y.CheckFor(x.Len(), z.outputs()); err != nil {
 		return nil, err
 	}
 	b, err := newBuilder(ctx, k, z, x.Len(), true, &d)
 	if err != nil {
 		return nil, err
 	}
-	r := &refit{b: b.b, o: &d, x: x, lik: lik, save: b.save, spec: b.sums.spec,
-		objective: newton.Objective{Lik: lik, Y: y, Prior: make([]float64, x.Len()*b.b.c)},
-		search:    newton.New(lik, d.MaxIter, true)}
+	r := &refit{b: b.b, o: &d, x: x, y: y, save: b.save, spec: b.sums.spec,
+		objective: newton.Objective{Y: y, Prior: make([]float64, x.Len()*b.b.c)},
+		search:    newton.New(y, d.MaxIter, true)}
 	return r.run(ctx)
 }
 
@@ -49,7 +49,7 @@ type refit struct {
 	b         *basis
 	o         *Options
 	x         linearize.Source
-	lik       gp.Likelihood
+	y         *gp.Targets
 	objective newton.Objective // whose prior mean m the first pass writes
 	save      checkpointer
 	spec      sumsSpec
@@ -93,7 +93,7 @@ func (r *refit) run(ctx context.Context) (*Posterior, error) {
 	if r.save.active() {
 		n, c := r.x.Len(), r.b.c
 		r.outputs = make([]float64, 2*chunkCount(n, c))
-		fit, err := saved.NewFit(ctx, "sparse.Refit", checkpointVersion, n, c, r.objective.Y, saved.Of(r.b.z.Batch, r.b.k))
+		fit, err := saved.NewFit(ctx, "sparse.Refit", checkpointVersion, n, c, r.y.Y, r.y.Weights, saved.Of(r.b.z.Batch, r.b.k))
 		if err != nil {
 			return nil, err
 		}
@@ -273,7 +273,7 @@ func (r *refit) makeStep(before *expansion, to *newton.Point, p chunk, phi blas6
 func (r *refit) expand(e *expansion, first, n int) error {
 	c := r.b.c
 	lo, hi := first*c, (first+n)*c
-	s, err := gp.NewSites(dense.Slice(r.objective.Y, first, first+n), mat.NewDense(n, c, e.point.F[lo:hi]), r.lik)
+	s, err := gp.NewSites(r.y.Slice(first, first+n), mat.NewDense(n, c, e.point.F[lo:hi]))
 	if err != nil {
 		if at, ok := err.(*gp.NotFiniteError); ok {
 			at.Row += first

@@ -45,7 +45,7 @@ func (q *problem) answers(t *testing.T, p *sparse.Posterior) []float64 {
 	}
 	r := testref.Must(p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: 9}))(t)
 	more := testref.Must(p.Add(t.Context(), q.Test, q.testSites(t)))(t)
-	gone := testref.Must(gp.NewSites(pick(q.Y, []int{4}), pick(p.Sites().F, []int{4}), q.Likelihood))(t)
+	gone := testref.Must(gp.NewSites(gp.NewTargets(pick(q.Y, []int{4}), q.Likelihood), pick(p.Sites().F, []int{4})))(t)
 	less := testref.Must(p.Remove(t.Context(), []int{4}, gone))(t)
 	out = append(out, less.EvidenceLinearGaussian().Value)
 	out = append(out, r.TraceError, r.ResidualMean, r.Sample.ShiftRMS, r.Sample.RatioMax, more.EvidenceLinearGaussian().Value)
@@ -55,7 +55,7 @@ func (q *problem) answers(t *testing.T, p *sparse.Posterior) []float64 {
 // testSites are sites of the test examples.
 func (q *problem) testSites(t *testing.T) *gp.Sites {
 	t.Helper()
-	return testref.Must(gp.NewSites(pick(q.Y, []int{0, 1, 2, 3, 4, 5}), q.Test.F, q.Likelihood))(t)
+	return testref.Must(gp.NewSites(gp.NewTargets(pick(q.Y, []int{0, 1, 2, 3, 4, 5}), q.Likelihood), q.Test.F))(t)
 }
 
 // projectedAnswers is a list of all that a posterior gives without its data.
@@ -92,7 +92,7 @@ func (q *problem) fitAs(t *testing.T, z *sparse.Inducing, a sparse.Approximation
 		o.Approximation = a
 		return q.fit(t, z, &o)
 	}
-	s := testref.Must(gp.NewSites(pick(q.Y, z.Rows), z.Batch.F, q.Likelihood))(t)
+	s := testref.Must(gp.NewSites(gp.NewTargets(pick(q.Y, z.Rows), q.Likelihood), z.Batch.F))(t)
 	return testref.Must(sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, &o))(t)
 }
 
@@ -103,7 +103,7 @@ func (q *problem) refitAs(t *testing.T, z *sparse.Inducing, a sparse.Approximati
 		o.Approximation = a
 		return q.refit(t, z, &o)
 	}
-	return testref.Must(sparse.RefitSubset(t.Context(), q.Kernel, q.Train, pick(q.Y, z.Rows), q.Likelihood, z, &o))(t)
+	return testref.Must(sparse.RefitSubset(t.Context(), q.Kernel, q.Train, gp.NewTargets(pick(q.Y, z.Rows), q.Likelihood), z, &o))(t)
 }
 
 // savedProblems have one output, several with saturated sites, and a singular
@@ -214,11 +214,11 @@ func FuzzLoad(f *testing.F) {
 	var cases []gptest.SavedCase[*sparse.Posterior]
 	for _, rows := range [][]int{{1, 4}, {0, 1, 2, 3, 4, 5, 6, 7}} {
 		z := testref.Must(q.Train.Gather(context.Background(), rows))(f)
-		p, err := sparse.Refit(context.Background(), q.Kernel, q.Train, q.Y, q.Likelihood, &sparse.Inducing{Rows: rows, Batch: z}, nil)
+		p, err := sparse.Refit(context.Background(), q.Kernel, q.Train, q.Targets(), &sparse.Inducing{Rows: rows, Batch: z}, nil)
 		if err != nil {
 			f.Fatal(err)
 		}
-		subset, err := sparse.RefitSubset(context.Background(), q.Kernel, q.Train, pick(q.Y, rows), q.Likelihood, &sparse.Inducing{Rows: rows, Batch: z}, nil)
+		subset, err := sparse.RefitSubset(context.Background(), q.Kernel, q.Train, gp.NewTargets(pick(q.Y, rows), q.Likelihood), &sparse.Inducing{Rows: rows, Batch: z}, nil)
 		if err != nil {
 			f.Fatal(err)
 		}

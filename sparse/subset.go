@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
@@ -30,12 +28,12 @@ func FitSubset(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Site
 }
 
 // RefitSubset is Refit to the inducing examples z alone; y are their targets.
-func RefitSubset(ctx context.Context, k ntk.Kernel, x linearize.Source, y *mat.Dense, lik gp.Likelihood, z *Inducing, o *Options) (*Posterior, error) {
+func RefitSubset(ctx context.Context, k ntk.Kernel, x linearize.Source, y *gp.Targets, z *Inducing, o *Options) (*Posterior, error) {
 	d, k, err := subsetOptions(k, x, z, o)
 	if err != nil {
 		return nil, err
 	}
-	p, err := Refit(ctx, k, z.Batch, y, lik, z.alone(), d)
+	p, err := Refit(ctx, k, z.Batch, y, z.alone(), d)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func (q *problem) builder(t *testing.T, z *sparse.Inducing, o *sparse.Options) *
 func (q *problem) rows(t *testing.T, rows []int) (*linearize.Batch, *gp.Sites) {
 	t.Helper()
 	b := testref.Must(q.Train.Gather(t.Context(), rows))(t)
-	s := testref.Must(gp.NewSites(pick(q.Y, rows), b.F, q.Likelihood))(t)
+	s := testref.Must(gp.NewSites(gp.NewTargets(pick(q.Y, rows), q.Likelihood), b.F))(t)
 	return b, s
 }
 
@@ -249,7 +249,7 @@ func TestZeroInducing(t *testing.T) {
 				return err
 			},
 			"Refit": func() error {
-				_, err := sparse.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, nil)
+				_, err := sparse.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), z, nil)
 				return err
 			},
 			"FitSubset": func() error {
@@ -257,7 +257,7 @@ func TestZeroInducing(t *testing.T) {
 				return err
 			},
 			"RefitSubset": func() error {
-				_, err := sparse.RefitSubset(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, z, nil)
+				_, err := sparse.RefitSubset(t.Context(), q.Kernel, q.Train, q.Targets(), z, nil)
 				return err
 			},
 			"NewBuilder": func() error {

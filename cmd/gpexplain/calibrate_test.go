@@ -301,7 +301,7 @@ func novelties(t *testing.T, ref *reference) (score, training []float64) {
 	test := testref.Must(net.Linearize(t.Context(), ref.Matrix("x_test")))(t)
 	prior := testref.Must(ntk.NewIsotropic(ref.Scalar("delta"), nil))(t)
 	kernel := ntk.New(prior, net.Theta(), nil)
-	sites := testref.Must(gp.NewSites(mat.NewDense(ref.n, 1, ref.Floats("y_train")), train.F, likelihoodOf(t, ref)))(t)
+	sites := testref.Must(gp.NewSites(gp.NewTargets(mat.NewDense(ref.n, 1, ref.Floats("y_train")), likelihoodOf(t, ref)), train.F))(t)
 	post := testref.Must(gp.Fit(t.Context(), kernel, train, sites, nil))(t)
 	d := testref.Must(novelty.Fit(t.Context(), kernel, post, &novelty.Options{Standardize: true}))(t)
 	score = make([]float64, test.Len())

@@ -162,7 +162,7 @@ func (s *evidenceVerb) others(ctx context.Context, c *console.Console, p *proble
 	switch dual := q.Dual.(type) {
 	case *gp.Exact:
 		r.LinearGaussian = result.Float(dual.EvidenceLinearGaussian().Value)
-		refit, err := dual.Refit(ctx, p.Examples.Y, p.Task.Likelihood)
+		refit, err := dual.Refit(ctx, p.TrainTargets())
 		if err != nil {
 			return err
 		}

@@ -80,10 +80,10 @@ func TestPriorByLayer(t *testing.T) {
 			lik = testref.Must(glm.NewGaussian(noise))(t)
 		}
 		y := mat.NewDense(ref.n, 1, ref.Floats("y_train"))
-		sites := testref.Must(gp.NewSites(y, x.F, lik))(t)
+		sites := testref.Must(gp.NewSites(gp.NewTargets(y, lik), x.F))(t)
 		k := ntk.New(prior, net.Theta(), nil)
 		e := testref.Must(gp.Fit(t.Context(), k, x, sites, nil))(t)
-		refit := testref.Must(gp.Refit(t.Context(), k, x, y, lik, nil))(t)
+		refit := testref.Must(gp.Refit(t.Context(), k, x, gp.NewTargets(y, lik), nil))(t)
 		path := ref.priorFile(t, problem.PriorGroups, ref.byLayer(t), noise)
 		for method, args := range map[string][]string{"exact": nil, "subset": {"--inducing", strconv.Itoa(ref.n)}, "nystrom": {"--inducing", strconv.Itoa(ref.n)}, "cg": nil} {
 			text := ref.run(t, "evidence", append(args, "--json", "--prior", path, "--method", method)...)

@@ -129,7 +129,7 @@ func TestGainIsTheGrowthOfLogDet(t *testing.T) {
 			more := linearize.Concat(q.Train, pool.Slice(i, i+1))
 			y := mat.NewDense(q.N+1, q.Y.RawMatrix().Cols, nil)
 			y.Slice(0, q.N, 0, q.Y.RawMatrix().Cols).(*mat.Dense).Copy(q.Y)
-			with := testref.Must(gp.Refit(t.Context(), q.Kernel, more, y, q.Likelihood, nil))(t)
+			with := testref.Must(gp.Refit(t.Context(), q.Kernel, more, gp.NewTargets(y, q.Likelihood), nil))(t)
 			want := (with.EvidenceRefit().LogDet - post.EvidenceRefit().LogDet) / 2
 			require.InDelta(t, want, x.Gain, 1e-8*(1+want), name)
 			require.Equal(t, x.Gain, x.Information, "of a Gaussian both are the same")

@@ -40,7 +40,7 @@ func rough(q *testkit.Problem) predictive.Link {
 
 func refit(t *testing.T, q *testkit.Problem) *gp.Exact {
 	t.Helper()
-	return testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+	return testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
 }
 
 // without returns the examples and their targets without example i.
@@ -61,7 +61,7 @@ func refits(t *testing.T, q *testkit.Problem) []float64 {
 	mean, cov := mat.NewDense(q.N, q.C, nil), mat.NewDense(q.N*q.C, q.C, nil)
 	for i := range q.N {
 		x, y := without(t, q, i)
-		post := testref.Must(gp.Refit(t.Context(), q.Kernel, x, y, q.Likelihood, nil))(t)
+		post := testref.Must(gp.Refit(t.Context(), q.Kernel, x, gp.NewTargets(y, q.Likelihood), nil))(t)
 		require.NoError(t, post.PredictTo(t.Context(), dense.Slice(mean, i, i+1), dense.Slice(cov, i*q.C, (i+1)*q.C), q.Train.Slice(i, i+1)))
 	}
 	s := testref.Must(score.ScoreOf(nil, likelihood(q), q.Y, mean, cov))(t)
@@ -437,7 +437,7 @@ func TestOtherPosteriorsAgree(t *testing.T) {
 	for _, name := range []string{"gaussian", "categorical"} {
 		q := problemNamed(t, name)
 		want := testref.Must(audit.Of(t.Context(), refit(t, q), likelihood(q), q.Y, nil))(t)
-		post, err := kept.Refit(t.Context(), testkit.InTiles(q.Train, 7), q.Y, q.Likelihood, q.Prior, q.Theta, nil)
+		post, err := kept.Refit(t.Context(), testkit.InTiles(q.Train, 7), q.Targets(), q.Prior, q.Theta, nil)
 		require.NoError(t, err)
 		got := testref.Must(audit.Of(t.Context(), post, likelihood(q), q.Y, nil))(t)
 		for i, x := range got.Examples {

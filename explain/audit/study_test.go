@@ -127,15 +127,15 @@ func TestStudyOfWrongLabels(t *testing.T) {
 		method := "exact"
 		switch {
 		case *studyKept > 0:
-			k, err := kept.Refit(t.Context(), batch, y, glm.Categorical{}, prior, net.Theta(), &kept.Options{Strength: *studyKept})
+			k, err := kept.Refit(t.Context(), batch, gp.NewTargets(y, glm.Categorical{}), prior, net.Theta(), &kept.Options{Strength: *studyKept})
 			require.NoError(t, err)
 			t.Logf("%d rows kept, %v", k.Kept().Len(), k.Warnings())
 			post, method = k, "kept"
 		case last == nil:
-			last = testref.Must(gp.Refit(t.Context(), kernel(precision), batch, y, glm.Categorical{}, nil))(t)
+			last = testref.Must(gp.Refit(t.Context(), kernel(precision), batch, gp.NewTargets(y, glm.Categorical{}), nil))(t)
 			post = last
 		default:
-			last = testref.Must(last.Rescale(t.Context(), kernel(precision), before/precision, y, glm.Categorical{}))(t)
+			last = testref.Must(last.Rescale(t.Context(), kernel(precision), before/precision, gp.NewTargets(y, glm.Categorical{})))(t)
 			post = last
 		}
 		before = precision

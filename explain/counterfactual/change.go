@@ -15,7 +15,7 @@ type Change struct {
 	Remove []int
 	// Relabel gives training examples other targets.
 	Relabel []Label
-	// Add, if not nil, are further training examples with the targets AddY, one row an
+	// Add, if not nil, are further training examples of weight 1 with the targets AddY, one row an
 	// example.
 	Add  *linearize.Batch
 	AddY *mat.Dense
@@ -49,8 +49,8 @@ func (c *Change) added() int {
 }
 
 // check returns an error unless the change fits n training examples with these targets.
-func (c *Change) check(y *mat.Dense, outputs int, lik gp.Likelihood) error {
-	n, width := y.Dims()
+func (c *Change) check(y *gp.Targets, outputs int) error {
+	n, width := y.Y.Dims()
 	seen := make(map[int]string, len(c.Remove)+len(c.Relabel))
 	see := func(row int, how string) error {
 		switch before := seen[row]; {
@@ -76,7 +76,7 @@ func (c *Change) check(y *mat.Dense, outputs int, lik gp.Likelihood) error {
 		if len(l.Y) != width {
 			panic("counterfactual: another target has another length than the targets")
 		}
-		if err := gp.CheckTargets(mat.NewDense(1, width, l.Y), 1, outputs, lik); err != nil {
+		if err := gp.NewTargets(mat.NewDense(1, width, l.Y), y.Likelihood).CheckFor(1, outputs); err != nil {
 			return fmt.Errorf("counterfactual: another target of training example %d: %w", l.Row, err)
 		}
 	}
@@ -86,23 +86,30 @@ func (c *Change) check(y *mat.Dense, outputs int, lik gp.Likelihood) error {
 	if c.added() == 0 {
 		return nil
 	}
-	if err := gp.CheckTargets(c.AddY, c.Add.Len(), outputs, lik); err != nil {
+	if err := gp.NewTargets(c.AddY, y.Likelihood).CheckFor(c.Add.Len(), outputs); err != nil {
 		return fmt.Errorf("counterfactual: targets of added examples: %w", err)
 	}
 	return nil
 }
 
-// targets returns the targets after the change: those of all n examples, also of those
-// that are left out, and of the added ones.
-func (c *Change) targets(y *mat.Dense) *mat.Dense {
-	n, width := y.Dims()
-	to := mat.NewDense(n+c.added(), width, nil)
-	to.Slice(0, n, 0, width).(*mat.Dense).Copy(y)
+// targets returns the targets after the change: those of all n examples, where those that are left out have weight
+// 0, and of the added ones.
+func (c *Change) targets(y *gp.Targets) *gp.Targets {
+	n, width := y.Y.Dims()
+	to := &gp.Targets{Y: mat.NewDense(n+c.added(), width, nil), Likelihood: y.Likelihood, Weights: make([]float64, n+c.added())}
+	for i := range n {
+		to.Y.SetRow(i, y.Y.RawRowView(i))
+		to.Weights[i] = y.Weight(i)
+	}
 	for _, l := range c.Relabel {
-		to.SetRow(l.Row, l.Y)
+		to.Y.SetRow(l.Row, l.Y)
+	}
+	for _, i := range c.Remove {
+		to.Weights[i] = 0
 	}
 	for i := range c.added() {
-		to.SetRow(n+i, c.AddY.RawRowView(i))
+		to.Y.SetRow(n+i, c.AddY.RawRowView(i))
+		to.Weights[n+i] = 1
 	}
 	return to
 }

@@ -86,12 +86,11 @@ func (p *problem) climb(ctx context.Context, near *Posterior) (*Posterior, error
 	if near != nil {
 		from, how = p.at(slices.Clone(near.alpha), slices.Clone(near.f)), newtonStep
 	}
-	_, scored := p.m.lik.(gp.Scored)
 	short := settled
-	if scored {
+	if p.y.Scored() {
 		short = settledScore
 	}
-	s := newton.New(p.m.lik, p.m.o.MaxIter, false)
+	s := newton.New(p.y, p.m.o.MaxIter, false)
 	for end := newton.GoesOn; end == newton.GoesOn; {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("counterfactual: stopped while refitting: %w", err)
@@ -116,8 +115,8 @@ func (p *problem) climb(ctx context.Context, near *Posterior) (*Posterior, error
 	}
 	// Compute f = m + Kα anew and how far α is from the mode.
 	c := p.m.c
-	for i, gone := range p.gone {
-		if gone {
+	for i := range p.y.Len() {
+		if p.gone(i) {
 			clear(from.alpha[i*c : (i+1)*c]) // zero but for rounding
 		}
 	}
@@ -143,8 +142,7 @@ func (p *problem) climb(ctx context.Context, near *Posterior) (*Posterior, error
 // moves tells whether the last step of a search, at this distance from the mode, was too long.
 // Where rounding keeps steps long, the distance tells that they lead nowhere.
 func (p *problem) moves(s *newton.Search, distance float64) bool {
-	_, scored := p.m.lik.(gp.Scored)
-	return s.Moves() && (scored || !(distance <= nearMode))
+	return s.Moves() && (p.y.Scored() || !(distance <= nearMode))
 }
 
 // open returns α − r, and √((α−r)ᵀK(α−r)) (E19).

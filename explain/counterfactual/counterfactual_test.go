@@ -33,8 +33,8 @@ func eachProblem(t *testing.T, do func(t *testing.T, q *testkit.Problem, m *coun
 
 func model(t *testing.T, q *testkit.Problem) *counterfactual.Model {
 	t.Helper()
-	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
-	return testref.Must(counterfactual.New(t.Context(), post, q.Kernel, q.Y, q.Likelihood, nil))(t)
+	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
+	return testref.Must(counterfactual.New(t.Context(), post, q.Kernel, q.Targets(), nil))(t)
 }
 
 // A moment is what a posterior predicts of test rows.
@@ -70,7 +70,7 @@ func refit(t testing.TB, q *testkit.Problem, ch counterfactual.Change) *gp.Exact
 	if ch.Add != nil {
 		x, y = linearize.Concat(x, ch.Add), dense.Stack([]*mat.Dense{y, ch.AddY})
 	}
-	return testref.Must(gp.Refit(t.Context(), q.Kernel, x, y, q.Likelihood, nil))(t)
+	return testref.Must(gp.Refit(t.Context(), q.Kernel, x, gp.NewTargets(y, q.Likelihood), nil))(t)
 }
 
 // requireRefit compares the answer to a change with a refit.
@@ -182,9 +182,9 @@ func TestDistance(t *testing.T) {
 		if q.Name == "heteroscedastic" {
 			return // not concave
 		}
-		mode := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
-		early := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, &gp.Options{MaxIter: 1}))(t)
-		stopped, err := counterfactual.New(t.Context(), early, q.Kernel, q.Y, q.Likelihood, nil)
+		mode := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
+		early := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), &gp.Options{MaxIter: 1}))(t)
+		stopped, err := counterfactual.New(t.Context(), early, q.Kernel, q.Targets(), nil)
 		require.NoError(t, err)
 		if d, err = stopped.Distance(t.Context()); d > 1e-3 {
 			open++
@@ -214,9 +214,9 @@ func TestKeptRows(t *testing.T) {
 		t.Run(q.Name, func(t *testing.T) {
 			for _, strength := range []float64{0, .3} {
 				data := testkit.InTiles(q.Train, 7)
-				post, err := kept.Refit(t.Context(), data, q.Y, q.Likelihood, q.Prior, q.Theta, &kept.Options{Strength: strength})
+				post, err := kept.Refit(t.Context(), data, q.Targets(), q.Prior, q.Theta, &kept.Options{Strength: strength})
 				require.NoError(t, err)
-				m := testref.Must(counterfactual.New(t.Context(), post, q.Kernel, q.Y, q.Likelihood, nil))(t)
+				m := testref.Must(counterfactual.New(t.Context(), post, q.Kernel, q.Targets(), nil))(t)
 				for _, ch := range []counterfactual.Change{
 					counterfactual.Without(3),
 					counterfactual.Without(0, 5, 6, 7, 11),

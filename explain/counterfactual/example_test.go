@@ -39,12 +39,12 @@ func Example() {
 	}
 	kernel := ntk.New(prior, []float64{0, 0}, nil)
 	train, y := line(-2, -1, 0, 1, 2), mat.NewDense(5, 1, []float64{0, 0, 1, 0, 1})
-	post, err := gp.Refit(ctx, kernel, train, y, glm.Bernoulli{}, nil)
+	post, err := gp.Refit(ctx, kernel, train, gp.NewTargets(y, glm.Bernoulli{}), nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	m, err := counterfactual.New(ctx, post, kernel, y, glm.Bernoulli{}, nil)
+	m, err := counterfactual.New(ctx, post, kernel, gp.NewTargets(y, glm.Bernoulli{}), nil)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -91,12 +91,12 @@ func ExampleModel_SmallestFlip() {
 	}
 	kernel := ntk.New(prior, []float64{0, 0}, nil)
 	train, y := line(-2, -1, 0, 1, 2, 3), mat.NewDense(6, 1, []float64{0, 0, 1, 0, 1, 1})
-	post, err := gp.Refit(ctx, kernel, train, y, glm.Bernoulli{}, nil)
+	post, err := gp.Refit(ctx, kernel, train, gp.NewTargets(y, glm.Bernoulli{}), nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	m, err := counterfactual.New(ctx, post, kernel, y, glm.Bernoulli{}, nil)
+	m, err := counterfactual.New(ctx, post, kernel, gp.NewTargets(y, glm.Bernoulli{}), nil)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -274,7 +274,7 @@ func (s *flipSearch) next(ctx context.Context, at *trial) ([]int, error) {
 	c := s.m.c
 	list := make([]scored, 0, s.m.n)
 	for i := range s.m.n {
-		if !at.post.p.gone[i] {
+		if !at.post.p.gone(i) {
 			// What C(x*,x_i) r_i is without the leverage of the example
 			list = append(list, scored{i, dense.Dot(cross[i*c:(i+1)*c], at.post.alpha[i*c:(i+1)*c])})
 		}
@@ -346,7 +346,7 @@ func (s *flipSearch) removal(at *trial, i int, cross []float64) float64 {
 	m := s.m
 	c := m.c
 	root := mat.NewDense(c, c, nil)
-	m.lik.Expand(nil, nil, root.RawMatrix().Data, m.y.RawRowView(i), at.post.f[i*c:(i+1)*c])
+	m.y.Expand(i, nil, nil, root.RawMatrix().Data, at.post.f[i*c:(i+1)*c])
 	q := make([]float64, c)
 	gp.RemovalFrom(q, s.h[i], root, nil, at.post.alpha[i*c:(i+1)*c])
 	// C(x*,x_i) (I − Λ_i h_i)⁻¹ r_i (E15)

@@ -190,13 +190,13 @@ func TestChangesThatCannotBe(t *testing.T) {
 func TestPosteriorsThatAreRefused(t *testing.T) {
 	q := classes()
 	atTheta := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil))(t)
-	_, err := counterfactual.New(t.Context(), atTheta, q.Kernel, q.Y, q.Likelihood, nil)
+	_, err := counterfactual.New(t.Context(), atTheta, q.Kernel, q.Targets(), nil)
 	require.ErrorIs(t, err, counterfactual.ErrNotRefitted)
 
-	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
 	other := mat.DenseCopyOf(q.Y)
 	other.SetRow(2, otherLabel(q, 2))
-	_, err = counterfactual.New(t.Context(), post, q.Kernel, other, q.Likelihood, nil)
+	_, err = counterfactual.New(t.Context(), post, q.Kernel, gp.NewTargets(other, q.Likelihood), nil)
 	targets := testref.As[*gp.TargetsError](t, err)
 	require.Equal(t, 2, targets.Row)
 }
@@ -204,8 +204,8 @@ func TestPosteriorsThatAreRefused(t *testing.T) {
 // A refit that stopped before its mode has a distance from it, and no counterfactuals.
 func TestRefitsThatDidNotArriveAreRefused(t *testing.T) {
 	q := classes()
-	early := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, &gp.Options{MaxIter: 1}))(t)
-	m := testref.Must(counterfactual.New(t.Context(), early, q.Kernel, q.Y, q.Likelihood, nil))(t)
+	early := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), &gp.Options{MaxIter: 1}))(t)
+	m := testref.Must(counterfactual.New(t.Context(), early, q.Kernel, q.Targets(), nil))(t)
 	one := q.Test.Slice(0, 1)
 	for what, answer := range map[string]func() error{
 		"Fit":          func() error { _, err := m.Fit(t.Context(), counterfactual.Without(1)); return err },
@@ -230,7 +230,7 @@ func TestReplaceAllExamples(t *testing.T) {
 
 func requireReplaced(t *testing.T, q *testkit.Problem, m *counterfactual.Model, ch counterfactual.Change) {
 	got := testref.Must(m.Fit(t.Context(), ch))(t)
-	want := testref.Must(gp.Refit(t.Context(), q.Kernel, ch.Add, ch.AddY, q.Likelihood, nil))(t)
+	want := testref.Must(gp.Refit(t.Context(), q.Kernel, ch.Add, gp.NewTargets(ch.AddY, q.Likelihood), nil))(t)
 	requireMoments(t, moments(t, got, q.Test), moments(t, want, q.Test), 1e-8)
 	again := testref.Must(m.Refit(t.Context(), ch, nil))(t)
 	requireMoments(t, moments(t, again, q.Test), moments(t, want, q.Test), 1e-12)
@@ -241,9 +241,9 @@ func TestWorkers(t *testing.T) {
 	q := classes()
 	var first *moment
 	for _, workers := range []int{1, 3} {
-		post, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, &gp.Options{Workers: workers})
+		post, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), &gp.Options{Workers: workers})
 		require.NoError(t, err)
-		m := testref.Must(counterfactual.New(t.Context(), post, q.Kernel, q.Y, q.Likelihood, nil))(t)
+		m := testref.Must(counterfactual.New(t.Context(), post, q.Kernel, q.Targets(), nil))(t)
 		got := testref.Must(m.Fit(t.Context(), counterfactual.Without(2, 11)))(t)
 		now := moments(t, got, q.Test)
 		if first == nil {

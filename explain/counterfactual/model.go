@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -63,8 +64,7 @@ type Options struct {
 type Model struct {
 	base   Base
 	kernel ntk.Kernel
-	y      *mat.Dense
-	lik    gp.Likelihood
+	y      *gp.Targets
 	o      Options
 	n, c   int
 
@@ -73,16 +73,15 @@ type Model struct {
 	astray error // *NotArrivedError, nil at the mode
 }
 
-// New prepares changes of the training data of a refitted posterior. kernel, the targets y,
-// N rows, and the likelihood are those of its refit. It fails with ErrNotRefitted, with a
-// *gp.TargetsError where y or lik are others, and with ctx.Err(), wrapped. Of a posterior
+// New prepares changes of the training data of a refitted posterior. kernel and y are those of
+// its refit. It fails with ErrNotRefitted, with a *gp.TargetsError where y is another, and with ctx.Err(), wrapped. Of a posterior
 // whose refit did not arrive at its mode the model has a Distance alone: all that answers for
 // a change fails with a *NotArrivedError.
-func New(ctx context.Context, base Base, kernel ntk.Kernel, y *mat.Dense, lik gp.Likelihood, o *Options) (*Model, error) {
+func New(ctx context.Context, base Base, kernel ntk.Kernel, y *gp.Targets, o *Options) (*Model, error) {
 	if !base.Refitted() {
 		return nil, ErrNotRefitted
 	}
-	m := &Model{base: base, kernel: kernel, y: y, lik: lik, n: base.Data().Len(), alpha: base.Alpha()}
+	m := &Model{base: base, kernel: kernel, y: y, n: base.Data().Len(), alpha: base.Alpha()}
 	if o != nil {
 		m.o = *o
 	}
@@ -95,7 +94,7 @@ func New(ctx context.Context, base Base, kernel ntk.Kernel, y *mat.Dense, lik gp
 	if m.o.Progress == nil {
 		m.o.Progress = func(string, int, int) {}
 	}
-	if err := (&gp.Targets{Y: y, Likelihood: lik}).Check(base.Sites()); err != nil {
+	if err := y.Check(base.Sites()); err != nil {
 		return nil, fmt.Errorf("counterfactual: %w", err)
 	}
 	_, m.c = base.Sites().F.Dims()
@@ -130,7 +129,7 @@ func (m *Model) arrive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := newton.New(m.lik, 1, false)
+	s := newton.New(m.y, 1, false)
 	if _, _, err := newton.Next(&s, line{p}, from.f, from, to); err != nil {
 		return err
 	}
@@ -179,17 +178,13 @@ func (m *Model) Fit(ctx context.Context, ch Change) (*Posterior, error) {
 // Refit returns the posterior that is fitted to the changed data from scratch: it forms and
 // factors their kernel. It is what Fit is measured by. o may be nil.
 func (m *Model) Refit(ctx context.Context, ch Change, o *gp.Options) (*gp.Exact, error) {
-	if err := ch.check(m.y, m.c, m.lik); err != nil {
+	if err := ch.check(m.y, m.c); err != nil {
 		return nil, err
-	}
-	gone := make([]bool, m.n)
-	for _, i := range ch.Remove {
-		gone[i] = true
 	}
 	all := ch.targets(m.y)
 	var rows []int
 	for i := range m.n {
-		if !gone[i] {
+		if !slices.Contains(ch.Remove, i) {
 			rows = append(rows, i)
 		}
 	}
@@ -201,18 +196,13 @@ func (m *Model) Refit(ctx context.Context, ch Change, o *gp.Options) (*gp.Exact,
 		}
 		parts = append(parts, b)
 	}
-	_, width := all.Dims()
-	y := mat.NewDense(len(rows)+ch.added(), width, nil)
-	for at, i := range rows {
-		y.SetRow(at, all.RawRowView(i))
-	}
 	for i := range ch.added() {
-		y.SetRow(len(rows)+i, ch.AddY.RawRowView(i))
+		rows = append(rows, m.n+i)
 	}
 	if ch.added() > 0 {
 		parts = append(parts, ch.Add)
 	}
-	return gp.Refit(ctx, m.kernel, linearize.Concat(parts...), y, m.lik, o)
+	return gp.Refit(ctx, m.kernel, linearize.Concat(parts...), all.Rows(rows), o)
 }
 
 // outputsOf panics unless x has the outputs of the training examples.

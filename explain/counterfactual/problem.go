@@ -26,9 +26,8 @@ import (
 //	W [u_n; u_A] = [W u_n − H s; s],  s = D(u_A − Hᵀu_n).
 type problem struct {
 	m     *Model
-	y     *mat.Dense // N+A rows
-	gone  []bool     // N+A
-	prior []float64  // m
+	y     *gp.Targets // of N+A examples; those that are left out have weight 0
+	prior []float64   // m
 	down  *gp.Downdate
 
 	add         *linearize.Batch // nil for none
@@ -40,7 +39,7 @@ type problem struct {
 
 // changed prepares the refit after a change.
 func (m *Model) changed(ctx context.Context, ch Change) (*problem, error) {
-	if err := ch.check(m.y, m.c, m.lik); err != nil {
+	if err := ch.check(m.y, m.c); err != nil {
 		return nil, err
 	}
 	if a := ch.added(); a > 0 {
@@ -53,10 +52,7 @@ func (m *Model) changed(ctx context.Context, ch Change) (*problem, error) {
 			return nil, err
 		}
 	}
-	p := &problem{m: m, y: ch.targets(m.y), gone: make([]bool, m.n+ch.added()), prior: m.prior}
-	for _, i := range ch.Remove {
-		p.gone[i] = true
-	}
+	p := &problem{m: m, y: ch.targets(m.y), prior: m.prior}
 	var err error
 	if p.down, err = m.base.Downdate(ctx, slices.Sorted(slices.Values(ch.Remove))); err != nil {
 		return nil, err
@@ -89,8 +85,7 @@ func (p *problem) border(ctx context.Context, add *linearize.Batch) error {
 	for i := range rows {
 		f.Set(i/m.c, i%m.c, prior[i]+dense.Dot(p.from.RawRowView(i), m.alpha))
 	}
-	_, width := p.y.Dims()
-	sites, err := gp.NewSites(p.y.Slice(m.n, m.n+add.Len(), 0, width).(*mat.Dense), f, m.lik)
+	sites, err := gp.NewSites(p.y.Slice(m.n, m.n+add.Len()), f)
 	if err != nil {
 		return err
 	}
@@ -123,6 +118,9 @@ func (p *problem) border(ctx context.Context, add *linearize.Batch) error {
 	p.d.Mul(root, &half)
 	return nil
 }
+
+// gone tells whether an example is left out.
+func (p *problem) gone(i int) bool { return p.y.Weight(i) == 0 }
 
 // split returns the columns of a that belong to the examples of the posterior and to the
 // added ones.
@@ -186,10 +184,8 @@ func (p *problem) at(alpha, f []float64) *point {
 	c := p.m.c
 	to := &point{alpha: alpha, f: f, residual: make([]float64, len(f)), lambda: make([]float64, len(f)*c)}
 	sum := 0.0
-	for i, gone := range p.gone {
-		if !gone {
-			sum += p.m.lik.Expand(to.residual[i*c:(i+1)*c], to.lambda[i*c*c:(i+1)*c*c], nil, p.y.RawRowView(i), f[i*c:(i+1)*c])
-		}
+	for i := range p.y.Len() {
+		sum += p.y.Expand(i, to.residual[i*c:(i+1)*c], to.lambda[i*c*c:(i+1)*c*c], nil, f[i*c:(i+1)*c])
 	}
 	scatter := 0.0
 	for i, a := range alpha {
@@ -201,7 +197,7 @@ func (p *problem) at(alpha, f []float64) *point {
 
 // start returns the mode of the posterior, where added examples have α = 0.
 func (p *problem) start(ctx context.Context) (*point, error) {
-	size := len(p.gone) * p.m.c
+	size := p.y.Len() * p.m.c
 	alpha, f := make([]float64, size), make([]float64, size)
 	n := copy(alpha, p.m.alpha)
 	copy(f, p.m.f)

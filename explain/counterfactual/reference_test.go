@@ -23,8 +23,8 @@ var everyRefit = flag.Bool("every-refit", false, "compare with a refit without e
 func asProblem(t testing.TB, name string) (*testkit.Problem, *counterfactual.Model) {
 	r := testkit.OpenReference(t, name)
 	q := &testkit.Problem{Name: name, Train: r.Train, Test: r.Test, Y: r.Y, Likelihood: r.Likelihood, Kernel: r.Kernel, N: r.Train.Len(), T: r.Test.Len(), C: r.Train.Outputs()}
-	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
-	m := testref.Must(counterfactual.New(t.Context(), post, q.Kernel, q.Y, q.Likelihood, nil))(t)
+	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
+	m := testref.Must(counterfactual.New(t.Context(), post, q.Kernel, q.Targets(), nil))(t)
 	return q, m
 }
 

@@ -55,7 +55,7 @@ func TestModel(t *testing.T) {
 		y.Set(i, 0, float64(i%3))
 	}
 	train, test := testref.Must(n.Linearize(ctx, x))(t), testref.Must(n.Linearize(ctx, at))(t)
-	sites := testref.Must(gp.NewSites(y, train.F, glm.Categorical{}))(t)
+	sites := testref.Must(gp.NewSites(gp.NewTargets(y, glm.Categorical{}), train.F))(t)
 	each := make([]float64, p)
 	for i := range each {
 		each[i] = .1 + rng.Float64()
@@ -126,7 +126,7 @@ func TestModelOfOneOutput(t *testing.T) {
 		y.Set(i, 0, float64(i%2))
 	}
 	train, test := testref.Must(n.Linearize(ctx, x))(t), testref.Must(n.Linearize(ctx, at))(t)
-	sites := testref.Must(gp.NewSites(y, train.F, glm.Bernoulli{}))(t)
+	sites := testref.Must(gp.NewSites(gp.NewTargets(y, glm.Bernoulli{}), train.F))(t)
 	prior := testref.Must(ntk.NewIsotropic(2, nil))(t)
 	k := ntk.New(prior, n.Theta(), nil)
 	exact := testref.Must(gp.Fit(ctx, k, train, sites, nil))(t)

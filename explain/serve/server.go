@@ -124,7 +124,7 @@ func (s *Server) Ready(ctx context.Context, posterior *funcgp.Posterior) error {
 		return err
 	}
 	if base, ok := q.Dual.(counterfactual.Base); ok && base.Refitted() {
-		m, err := counterfactual.New(ctx, base, q.Kernel, p.Examples.Y, p.Task.Likelihood, &counterfactual.Options{MaxMemory: p.Limits.Memory})
+		m, err := counterfactual.New(ctx, base, q.Kernel, p.TrainTargets(), &counterfactual.Options{MaxMemory: p.Limits.Memory})
 		if err != nil {
 			return err
 		}

@@ -60,7 +60,7 @@ func TestReferenceStructures(t *testing.T) {
 	prior := testref.Must(ntk.NewIsotropic(0.01, nil))(t)
 	sitesOf := func(x *mat.Dense) *gp.Sites {
 		f := testref.Must(a.net.Forward(t.Context(), x))(t)
-		return testref.Must(gp.NewSites(x, f, lik))(t)
+		return testref.Must(gp.NewSites(gp.NewTargets(x, lik), f))(t)
 	}
 	fitted := func(structure weightspace.Structure, x *mat.Dense) weightspace.Weights {
 		src := linearize.NewSource(a.net, dense.Count(x), linearize.Tile(64), func(lo, hi int) (*mat.Dense, error) { return dense.Slice(x, lo, hi), nil })

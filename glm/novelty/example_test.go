@@ -39,7 +39,7 @@ func Example() {
 		panic(err)
 	}
 	k := ntk.New(prior, net.Theta(), nil)
-	post, err := gp.Refit(ctx, k, train, y, glm.Bernoulli{}, nil)
+	post, err := gp.Refit(ctx, k, train, gp.NewTargets(y, glm.Bernoulli{}), nil)
 	if err != nil {
 		panic(err)
 	}

@@ -236,7 +236,7 @@ func TestVarianceOfMany(t *testing.T) {
 	prior := testref.Must(ntk.NewIsotropic(2, nil))(t)
 	k := ntk.New(prior, make([]float64, x.P), nil)
 	y := mat.NewDense(n, 1, nil)
-	s := testref.Must(gp.NewSites(y, x.F, glm.Bernoulli{}))(t)
+	s := testref.Must(gp.NewSites(gp.NewTargets(y, glm.Bernoulli{}), x.F))(t)
 	rows := []int{5, 600, 16_000}
 	few := testref.Must(x.Gather(t.Context(), rows))(t)
 	z := &sparse.Inducing{Rows: rows, Batch: few}

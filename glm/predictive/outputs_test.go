@@ -38,7 +38,7 @@ func TestThousandOutputsEndToEnd(t *testing.T) {
 	const n, c = 2, 1000
 	b, k, y := manyOutputs(t, n, c)
 	lik := glm.Categorical{}
-	sites := testref.Must(gp.NewSites(y, b.F, lik))(t)
+	sites := testref.Must(gp.NewSites(gp.NewTargets(y, lik), b.F))(t)
 	post := testref.Must(gp.Fit(context.Background(), k, b, sites, nil))(t)
 	var f, cov mat.Dense
 	require.NoError(t, post.PredictTo(t.Context(), &f, &cov, b))
@@ -102,7 +102,7 @@ func TestMonteCarloOfManyOutputs(t *testing.T) {
 func TestTwoThousandOutputsOfOneExample(t *testing.T) {
 	testref.Long(t, "needs factorizations of 2000 rows")
 	b, k, y := manyOutputs(t, 1, 2000)
-	post := testref.Must(gp.Refit(context.Background(), k, b, y, glm.Categorical{}, &gp.Options{MaxIter: 1}))(t)
+	post := testref.Must(gp.Refit(context.Background(), k, b, gp.NewTargets(y, glm.Categorical{}), &gp.Options{MaxIter: 1}))(t)
 	var f mat.Dense
 	require.NoError(t, post.PredictTo(t.Context(), &f, nil, b))
 	require.Less(t, b.F.At(0, 0), f.At(0, 0), "the refit moves towards the class")
@@ -132,7 +132,7 @@ func TestTenThousandOutputsPassTheMemoryOfAnExactPosterior(t *testing.T) {
 	const c = 10000
 	x := &linearize.Batch{F: mat.NewDense(1, c, nil)}
 	var memory *gp.MemoryError
-	_, err := gp.Refit(context.Background(), nothing{}, x, mat.NewDense(1, 1, nil), glm.Categorical{}, &gp.Options{MaxMemory: 1 << 30})
+	_, err := gp.Refit(context.Background(), nothing{}, x, gp.NewTargets(mat.NewDense(1, 1, nil), glm.Categorical{}), &gp.Options{MaxMemory: 1 << 30})
 	require.ErrorAs(t, err, &memory)
 	require.Equal(t, gp.Bytes(1, c), memory.Needed)
 }

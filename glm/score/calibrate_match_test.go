@@ -41,7 +41,7 @@ func TestE21CalibrateAtTheMatch(t *testing.T) {
 				lik = glm.Bernoulli{}
 			}
 			prior := testref.Must(ntk.NewIsotropic(c.Match, nil))(t)
-			post := testref.Must(gp.Refit(t.Context(), ntk.New(prior, net.Theta(), nil), train, y, lik, nil))(t)
+			post := testref.Must(gp.Refit(t.Context(), ntk.New(prior, net.Theta(), nil), train, gp.NewTargets(y, lik), nil))(t)
 			var mean, cov, fHat, testCov mat.Dense
 			require.NoError(t, post.LeaveOneOutTo(t.Context(), &mean, &cov, dense.Range(train.Len()), train))
 			require.NoError(t, post.PredictTo(t.Context(), &fHat, &testCov, test))

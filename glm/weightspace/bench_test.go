@@ -42,7 +42,7 @@ func newStreamedProblem(b *testing.B, n int) *streamedProblem {
 		return x.Slice(lo, hi, 0, 784).(*mat.Dense), nil
 	})}
 	f := testref.Must(net.Forward(b.Context(), x))(b)
-	q.sites = testref.Must(gp.NewSites(y, f, glm.Categorical{}))(b)
+	q.sites = testref.Must(gp.NewSites(gp.NewTargets(y, glm.Categorical{}), f))(b)
 	q.prior = testref.Must(ntk.NewIsotropic(5, nil))(b)
 	return q
 }

@@ -32,7 +32,7 @@ func linearModel(t *testing.T, c int) (net *network.Network, x, y *mat.Dense, w 
 	}
 	b := testref.Must(net.Linearize(t.Context(), x))(t)
 	prior := testref.Must(ntk.NewIsotropic(0.5, nil))(t)
-	w = testref.Must(weightspace.Refit(t.Context(), b, y, likOf(c), prior, net.Theta(), nil))(t)
+	w = testref.Must(weightspace.Refit(t.Context(), b, gp.NewTargets(y, likOf(c)), prior, net.Theta(), nil))(t)
 	return net, x, y, w
 }
 

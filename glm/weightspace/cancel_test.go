@@ -42,7 +42,7 @@ func TestStopsBetweenPanels(t *testing.T) {
 		return err
 	})
 	testkit.Stops(t, "Refit", 20, func(ctx context.Context) error {
-		_, err := weightspace.Refit(ctx, q.train, q.y, q.lik, q.prior, q.theta, o)
+		_, err := weightspace.Refit(ctx, q.train, gp.NewTargets(q.y, q.lik), q.prior, q.theta, o)
 		return err
 	})
 }
@@ -74,12 +74,12 @@ func TestRefitLeavesItsReceiver(t *testing.T) {
 			}
 		}})
 		before := q.answers(t, w)
-		refit, err := w.Refit(t.Context(), q.y, q.lik)
+		refit, err := w.Refit(t.Context(), gp.NewTargets(q.y, q.lik))
 		require.NoError(t, err)
 		require.Equal(t, before, q.answers(t, w))
 		after := q.answers(t, refit)
 		stop = true
-		if _, err = w.Refit(ctx, q.y, q.lik); err != nil {
+		if _, err = w.Refit(ctx, gp.NewTargets(q.y, q.lik)); err != nil {
 			require.ErrorIs(t, err, context.Canceled)
 		}
 		require.Equal(t, before, q.answers(t, w))

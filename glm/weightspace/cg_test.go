@@ -68,7 +68,7 @@ func TestE9RefitFactorsSeldom(t *testing.T) {
 			var p passes
 			w := testref.Must(weightspace.Fit(t.Context(), q.train, q.sites(t), q.prior, q.theta, p.options()))(t)
 			require.Equal(t, 1, p.sums)
-			w = testref.Must(w.Refit(t.Context(), q.y, q.lik))(t)
+			w = testref.Must(w.Refit(t.Context(), gp.NewTargets(q.y, q.lik)))(t)
 			require.Empty(t, w.Warnings())
 			t.Logf("%d Newton steps, %d factorizations", p.steps, p.sums)
 			require.GreaterOrEqual(t, p.steps, 5)
@@ -85,7 +85,7 @@ func TestE9GaussianRefitKeepsTheFactor(t *testing.T) {
 	var p passes
 	w := testref.Must(weightspace.Fit(t.Context(), q.train, q.sites(t), q.prior, q.theta, p.options()))(t)
 	logDet := w.LogDet()
-	w = testref.Must(w.Refit(t.Context(), q.y, q.lik))(t)
+	w = testref.Must(w.Refit(t.Context(), gp.NewTargets(q.y, q.lik)))(t)
 	require.Equal(t, 1, p.sums)
 	require.Equal(t, logDet, w.LogDet())
 	c := testref.Must(weightspace.Validate(t.Context(), q.exactRefit(t), w, q.test, spaceTol))(t)
@@ -103,7 +103,7 @@ func TestE9RefitFarFromTheModeWarns(t *testing.T) {
 	for i := range variance {
 		variance[i] = 1e300
 	}
-	w, err := weightspace.Refit(t.Context(), q.train, q.y, q.lik, rawPrior{make([]float64, len(variance)), variance}, q.theta, nil)
+	w, err := weightspace.Refit(t.Context(), q.train, gp.NewTargets(q.y, q.lik), rawPrior{make([]float64, len(variance)), variance}, q.theta, nil)
 	require.NoError(t, err)
 	require.Less(t, w.EvidenceRefit().Value, -1e302)
 	warned := testkit.RequireWarnings(t, w.Warnings(), "refit-steps", "refit-gap")
@@ -141,7 +141,7 @@ func TestWeightsAreCancelledAtEachStage(t *testing.T) {
 		if _, err = weightspace.Validate(ctx, exact, w, x, 0); err != nil {
 			return err
 		}
-		_, err = w.Refit(ctx, q.y, q.lik)
+		_, err = w.Refit(ctx, gp.NewTargets(q.y, q.lik))
 		return err
 	}
 	seen := map[string]bool{}
@@ -163,7 +163,7 @@ func TestWeightsAreCancelledAtEachStage(t *testing.T) {
 
 func BenchmarkWeights(b *testing.B) {
 	q := wideProblem(b, 150, 1, glm.Bernoulli{}, 2000)
-	sites := testref.Must(gp.NewSites(q.y, q.train.F, q.lik))(b)
+	sites := testref.Must(gp.NewSites(gp.NewTargets(q.y, q.lik), q.train.F))(b)
 	fit := func() *weightspace.Posterior {
 		return testref.Must(weightspace.Fit(b.Context(), q.train, sites, q.prior, q.theta, nil))(b)
 	}
@@ -174,7 +174,7 @@ func BenchmarkWeights(b *testing.B) {
 	})
 	b.Run("fit and refit/N=150/P=2065", func(b *testing.B) {
 		for b.Loop() {
-			require.NoError(b, testref.Err(fit().Refit(b.Context(), q.y, q.lik)))
+			require.NoError(b, testref.Err(fit().Refit(b.Context(), gp.NewTargets(q.y, q.lik))))
 		}
 	})
 }

@@ -59,7 +59,7 @@ func newStructureProblem(t testing.TB, name string, train, test *linearize.Batch
 	}
 	q.prior = z
 	var err error
-	q.sites, err = gp.NewSites(testkit.Targets(rng, lik, train.F), train.F, lik)
+	q.sites, err = gp.NewSites(gp.NewTargets(testkit.Targets(rng, lik, train.F), lik), train.F)
 	require.NoError(t, err)
 	return q
 }
@@ -429,7 +429,7 @@ func TestConformanceOfNetwork(t *testing.T) {
 func TestHeteroscedasticRefitsAgree(t *testing.T) {
 	q := testkit.Heteroscedastic()
 	ctx := t.Context()
-	exact := testref.Must(gp.Refit(ctx, q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+	exact := testref.Must(gp.Refit(ctx, q.Kernel, q.Train, q.Targets(), nil))(t)
 	require.Empty(t, exact.Warnings())
 	var mean, cov mat.Dense
 	require.NoError(t, exact.PredictTo(ctx, &mean, &cov, q.Test))
@@ -440,13 +440,13 @@ func TestHeteroscedasticRefitsAgree(t *testing.T) {
 		testkit.RequireClose(t, name+": mean", &m, &mean, 1e-7)
 		testkit.RequireClose(t, name+": covariance", &v, &cov, 1e-7)
 	}
-	byGradients := testref.Must(cg.Refit(ctx, q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+	byGradients := testref.Must(cg.Refit(ctx, q.Kernel, q.Train, q.Targets(), nil))(t)
 	agrees("conjugate gradients", byGradients)
 	all := &sparse.Inducing{Rows: dense.Range(q.N), Batch: q.Train}
-	inducing := testref.Must(sparse.Refit(ctx, q.Kernel, q.Train, q.Y, q.Likelihood, all, nil))(t)
+	inducing := testref.Must(sparse.Refit(ctx, q.Kernel, q.Train, q.Targets(), all, nil))(t)
 	agrees("inducing examples", inducing)
 	require.InDelta(t, exact.EvidenceRefit().Value, inducing.EvidenceRefit().Value, 1e-7)
-	weights := testref.Must(weightspace.Refit(ctx, q.Train, q.Y, q.Likelihood, q.Prior, q.Theta, nil))(t)
+	weights := testref.Must(weightspace.Refit(ctx, q.Train, q.Targets(), q.Prior, q.Theta, nil))(t)
 	agrees("weight space", weights)
 	require.InDelta(t, exact.EvidenceRefit().Value, weights.EvidenceRefit().Value, 1e-7)
 }

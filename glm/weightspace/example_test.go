@@ -33,7 +33,7 @@ func ExampleFitStructure() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	sites, err := gp.NewSites(y, f, glm.Bernoulli{})
+	sites, err := gp.NewSites(gp.NewTargets(y, glm.Bernoulli{}), f)
 	if err != nil {
 		log.Fatal(err)
 	}

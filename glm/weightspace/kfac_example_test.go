@@ -32,7 +32,7 @@ func ExampleFactors_Posterior() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	sites, err := gp.NewSites(y, batch.F, glm.Categorical{})
+	sites, err := gp.NewSites(gp.NewTargets(y, glm.Categorical{}), batch.F)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func newKroneckerProblem(t testing.TB, name string, train, test *linearize.Batch
 		q.theta[i] = 0.3 * rng.NormFloat64()
 	}
 	var err error
-	q.sites, err = gp.NewSites(randomTargets(rng, lik, train.Len(), train.Outputs()), train.F, lik)
+	q.sites, err = gp.NewSites(gp.NewTargets(randomTargets(rng, lik, train.Len(), train.Outputs()), lik), train.F)
 	require.NoError(t, err)
 	return q
 }

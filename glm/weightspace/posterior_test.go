@@ -106,7 +106,7 @@ func eachSpaceProblem(t *testing.T, f func(t *testing.T, q *spaceProblem)) {
 
 func (q *spaceProblem) sites(t *testing.T) *gp.Sites {
 	t.Helper()
-	return testref.Must(gp.NewSites(q.y, q.train.F, q.lik))(t)
+	return testref.Must(gp.NewSites(gp.NewTargets(q.y, q.lik), q.train.F))(t)
 }
 
 func (q *spaceProblem) fit(t *testing.T, o *weightspace.Options) *weightspace.Posterior {
@@ -119,7 +119,7 @@ func (q *spaceProblem) fit(t *testing.T, o *weightspace.Options) *weightspace.Po
 
 func (q *spaceProblem) refit(t *testing.T) *weightspace.Posterior {
 	t.Helper()
-	w := testref.Must(weightspace.Refit(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, nil))(t)
+	w := testref.Must(weightspace.Refit(t.Context(), q.train, gp.NewTargets(q.y, q.lik), q.prior, q.theta, nil))(t)
 	require.Empty(t, w.Warnings())
 	require.True(t, w.Refitted())
 	return w
@@ -132,7 +132,7 @@ func (q *spaceProblem) exact(t *testing.T, mean gp.Mean) *gp.Exact {
 
 func (q *spaceProblem) exactRefit(t *testing.T) *gp.Exact {
 	t.Helper()
-	e := testref.Must(gp.Refit(t.Context(), q.kernel, q.train, q.y, q.lik, nil))(t)
+	e := testref.Must(gp.Refit(t.Context(), q.kernel, q.train, gp.NewTargets(q.y, q.lik), nil))(t)
 	require.Empty(t, e.Warnings())
 	return e
 }
@@ -163,7 +163,7 @@ func TestE9WeightSpaceIsFunctionSpace(t *testing.T) {
 		requireNear(t, "linear-Gaussian evidence at the mode", w.EvidenceLinearGaussian().Value, e.EvidenceLinearGaussian().Value, spaceTol)
 
 		// Refit from a Fit gives the same bits.
-		again := testref.Must(q.fit(t, nil).Refit(t.Context(), q.y, q.lik))(t)
+		again := testref.Must(q.fit(t, nil).Refit(t.Context(), gp.NewTargets(q.y, q.lik)))(t)
 		require.Equal(t, w.Mean(), again.Mean())
 		require.Equal(t, w.EvidenceRefit(), again.EvidenceRefit())
 	})
@@ -295,7 +295,7 @@ func TestE9RefitIsTheMode(t *testing.T) {
 		w := q.refit(t)
 		p := len(q.theta)
 		f := q.linear(w.Mean())
-		s := testref.Must(gp.NewSites(q.y, f, q.lik))(t)
+		s := testref.Must(gp.NewSites(gp.NewTargets(q.y, q.lik), f))(t)
 		mu, variance := make([]float64, p), make([]float64, p)
 		q.prior.MeanTo(mu)
 		q.prior.VarianceTo(variance)
@@ -334,7 +334,7 @@ func (q *spaceProblem) linear(theta []float64) *mat.Dense {
 
 func (q *spaceProblem) objective(t *testing.T, theta []float64) float64 {
 	t.Helper()
-	s := testref.Must(gp.NewSites(q.y, q.linear(theta), q.lik))(t)
+	s := testref.Must(gp.NewSites(gp.NewTargets(q.y, q.lik), q.linear(theta)))(t)
 	return s.LogLik - gp.Scatter(q.prior, theta)/2
 }
 
@@ -413,7 +413,7 @@ func TestE9LineSearch(t *testing.T) {
 		require.NoError(t, err)
 		q.kernel = ntk.New(q.prior, q.theta, nil)
 		steps := 0
-		w, err := weightspace.Refit(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, &weightspace.Options{
+		w, err := weightspace.Refit(t.Context(), q.train, gp.NewTargets(q.y, q.lik), q.prior, q.theta, &weightspace.Options{
 			Progress: func(stage string, _, _ int) {
 				if stage == gp.StageNewton {
 					steps++
@@ -471,8 +471,8 @@ func TestWeightsZeroVariance(t *testing.T) {
 		variance[i] = 0
 	}
 	prior := rawPrior{mu, variance}
-	w := testref.Must(weightspace.Refit(t.Context(), q.train, q.y, q.lik, prior, q.theta, nil))(t)
-	e := testref.Must(gp.Refit(t.Context(), ntk.New(prior, q.theta, nil), q.train, q.y, q.lik, nil))(t)
+	w := testref.Must(weightspace.Refit(t.Context(), q.train, gp.NewTargets(q.y, q.lik), prior, q.theta, nil))(t)
+	e := testref.Must(gp.Refit(t.Context(), ntk.New(prior, q.theta, nil), q.train, gp.NewTargets(q.y, q.lik), nil))(t)
 	for i, v := range variance {
 		require.Equal(t, v == 0, w.Mean()[i] == mu[i])
 	}
@@ -531,16 +531,16 @@ func TestWeightsRefuse(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, testref.Err(weightspace.Fit(ctx, q.train, q.sites(t), q.prior, q.theta, nil)), context.Canceled)
-	_, err := weightspace.Refit(ctx, q.train, q.y, q.lik, q.prior, q.theta, nil)
+	_, err := weightspace.Refit(ctx, q.train, gp.NewTargets(q.y, q.lik), q.prior, q.theta, nil)
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = weightspace.Fit(t.Context(), &linearize.Batch{F: new(mat.Dense), P: 1}, &gp.Sites{F: new(mat.Dense)}, q.prior, []float64{0}, nil)
 	require.ErrorContains(t, err, "no training examples")
 
-	_, err = weightspace.Refit(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, &weightspace.Options{MaxMemory: 20000})
+	_, err = weightspace.Refit(t.Context(), q.train, gp.NewTargets(q.y, q.lik), q.prior, q.theta, &weightspace.Options{MaxMemory: 20000})
 	require.ErrorAs(t, err, &memory)
 	y := mat.DenseCopyOf(q.y)
 	y.Set(7, 0, 4)
-	_, err = weightspace.Refit(t.Context(), q.train, y, q.lik, q.prior, q.theta, nil)
+	_, err = weightspace.Refit(t.Context(), q.train, gp.NewTargets(y, q.lik), q.prior, q.theta, nil)
 	require.ErrorContains(t, err, "example 7")
 
 	s := q.sites(t)
@@ -610,7 +610,7 @@ func TestWeightsProgressAndIterations(t *testing.T) {
 	q := newSpaceProblem(t, "progress", 25, 1100, 2, glm.Bernoulli{}, 1)
 	var done []int
 	newton := 0
-	w := testref.Must(weightspace.Refit(t.Context(), q.train, q.y, q.lik, q.prior, q.theta, &weightspace.Options{
+	w := testref.Must(weightspace.Refit(t.Context(), q.train, gp.NewTargets(q.y, q.lik), q.prior, q.theta, &weightspace.Options{
 		MaxIter: 1,
 		Progress: func(stage string, n, total int) {
 			if stage == gp.StageNewton {

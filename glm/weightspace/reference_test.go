@@ -71,7 +71,7 @@ func TestWeightsReferences(t *testing.T) {
 			w := q.fit(t)
 			q.requireFit(t, w, "linear_gaussian_mean_test", "posterior_cov_test")
 			q.requireNear(t, "log_evidence_linear_gaussian", w.EvidenceLinearGaussian().Value, fitTol)
-			r := testref.Must(w.Refit(t.Context(), q.Y, q.Likelihood))(t)
+			r := testref.Must(w.Refit(t.Context(), q.Targets()))(t)
 			q.requireRefit(t, r, "refit_cov_test")
 		})
 	}
@@ -88,9 +88,9 @@ func TestWeightsThesisCNN(t *testing.T) {
 	c := testref.Must(weightspace.Validate(t.Context(), e, w, q.Test, 0))(t)
 	requireRows(t, c, "mean", "covariance", "log det", "log evidence at θ* (E7)", "log evidence, linear-Gaussian (E8)")
 
-	r := testref.Must(w.Refit(t.Context(), q.Y, q.Likelihood))(t)
+	r := testref.Must(w.Refit(t.Context(), q.Targets()))(t)
 	q.requireRefit(t, r, "refit_variance_test")
-	e = testref.Must(e.Refit(t.Context(), q.Y, q.Likelihood))(t)
+	e = testref.Must(e.Refit(t.Context(), q.Targets()))(t)
 	c = testref.Must(weightspace.Validate(t.Context(), e, r, q.Test, 0))(t)
 	requireRows(t, c, "refit mean", "refit covariance", "refit log det", "refit log evidence (E9)")
 }

@@ -23,8 +23,8 @@ import (
 //
 // H is factored at θ* and at the mode. Steps between are solved by conjugate gradients with the last factor as
 // preconditioner. Where conjugate gradients converge too slowly, H is factored there too.
-func Refit(ctx context.Context, b *linearize.Batch, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
-	s, err := gp.NewSites(y, b.F, lik)
+func Refit(ctx context.Context, b *linearize.Batch, y *gp.Targets, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
+	s, err := gp.NewSites(y, b.F)
 	if err != nil {
 		return nil, err
 	}
@@ -32,36 +32,36 @@ func Refit(ctx context.Context, b *linearize.Batch, y *mat.Dense, lik gp.Likelih
 	if err != nil {
 		return nil, err
 	}
-	return w, w.newton(ctx, y, lik)
+	return w, w.newton(ctx, y)
 }
 
 // Refit is the function Refit with the training examples, the prior and the options of w. It starts from the factor
 // of w and does not change w. It needs the memory of another posterior, and returns a *gp.MemoryError where that is
 // not free.
-func (w *Posterior) Refit(ctx context.Context, y *mat.Dense, lik gp.Likelihood) (*Posterior, error) {
+func (w *Posterior) Refit(ctx context.Context, y *gp.Targets) (*Posterior, error) {
 	if err := w.checkBlocks(); err != nil {
 		return nil, err
 	}
-	if _, err := gp.NewSites(y, w.x.F, lik); err != nil { // checks y
+	if _, err := gp.NewSites(y, w.x.F); err != nil { // checks y
 		return nil, err
 	}
 	r := *w
 	r.h = slices.Clone(w.h)
 	r.h[0].shared = true
-	return &r, r.newton(ctx, y, lik)
+	return &r, r.newton(ctx, y)
 }
 
 // newton moves w to the mode and to the sites there. Steps far from the mode may be solved by conjugate gradients;
 // the last step always uses the factor of H̃ at its sites.
-func (w *Posterior) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood) error {
+func (w *Posterior) newton(ctx context.Context, y *gp.Targets) error {
 	w.refit = true
 	at := w.pointAt(w.white.Of(w.theta))
-	l, search := &newton.Objective{Lik: lik, Y: y}, newton.New(lik, w.o.MaxIter, false)
-	if _, ok := lik.(gp.Scored); ok {
+	l, search := &newton.Objective{Y: y}, newton.New(y, w.o.MaxIter, false)
+	if y.Scored() {
 		l.Gradient = func(p *newton.Point) []float64 { // J̃ᵀr(f) − z
 			r, c := make([]float64, len(p.F)), w.c
 			for i := range w.n {
-				lik.Expand(r[i*c:(i+1)*c], nil, nil, y.RawRowView(i), p.F[i*c:(i+1)*c])
+				y.Expand(i, r[i*c:(i+1)*c], nil, nil, p.F[i*c:(i+1)*c])
 			}
 			g := w.pullBack(r)
 			floats.Sub(g, p.Weights)
@@ -70,7 +70,7 @@ func (w *Posterior) newton(ctx context.Context, y *mat.Dense, lik gp.Likelihood)
 	}
 	factor := false // the next step must use a factor of H̃ at its sites
 	for {
-		s, err := gp.NewSites(y, mat.NewDense(w.n, w.c, at.F), lik)
+		s, err := gp.NewSites(y, mat.NewDense(w.n, w.c, at.F))
 		if err != nil {
 			return err
 		}

@@ -105,7 +105,7 @@ func TestDiagonalOfAutoencoderAgainstReference(t *testing.T) {
 	train := testref.Must(net.Linearize(t.Context(), x))(t)
 	test := testref.Must(net.Linearize(t.Context(), want.MatrixRC("x_test", 10, 64)))(t)
 	lik := testref.Must(glm.NewGaussian(1))(t)
-	sites := testref.Must(gp.NewSites(x, train.F, lik))(t)
+	sites := testref.Must(gp.NewSites(gp.NewTargets(x, lik), train.F))(t)
 	prior := testref.Must(ntk.NewIsotropic(want.Scalar("delta"), nil))(t)
 	for b, name := range map[network.Backpropagation]string{network.Exact: "exact", network.Diagonals: "approximate", network.ConvolutionDiagonals: "mixed", network.FullAtConvolutions: "mixed_full_at_conv"} {
 		h := make([]float64, train.P)

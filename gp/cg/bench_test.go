@@ -43,7 +43,7 @@ func newBenchJob(b *testing.B, model []byte, data string, count int) *benchJob {
 	j.test = testref.Must(net.Linearize(b.Context(), test.Matrix()))(b)
 	prior := testref.Must(ntk.NewIsotropic(precision, nil))(b)
 	j.kernel = ntk.New(prior, net.Theta(), nil)
-	j.sites = testref.Must(gp.NewSites(j.y, j.train.F, glm.Bernoulli{}))(b)
+	j.sites = testref.Must(gp.NewSites(gp.NewTargets(j.y, glm.Bernoulli{}), j.train.F))(b)
 	return j
 }
 
@@ -106,7 +106,7 @@ func (j *benchJob) run(b *testing.B) {
 	})
 	b.Run("refit", func(b *testing.B) {
 		for b.Loop() {
-			p := testref.Must(cg.Refit(b.Context(), j.kernel, j.train, j.y, glm.Bernoulli{}, o))(b)
+			p := testref.Must(cg.Refit(b.Context(), j.kernel, j.train, gp.NewTargets(j.y, glm.Bernoulli{}), o))(b)
 			b.ReportMetric(float64(p.Solved().Steps), "steps")
 		}
 	})

@@ -26,7 +26,7 @@ func TestStopsBetweenPanels(t *testing.T) {
 		return err
 	})
 	testkit.Stops(t, "Refit", 30, func(ctx context.Context) error {
-		_, err := cg.Refit(ctx, q.Kernel, q.Train, q.Y, q.Likelihood, o)
+		_, err := cg.Refit(ctx, q.Kernel, q.Train, q.Targets(), o)
 		return err
 	})
 }

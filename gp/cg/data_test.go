@@ -28,7 +28,7 @@ func TestSourceOfUnreadableExamples(t *testing.T) {
 	data := unreadable{q.Train, disk}
 	_, err := cg.Fit(t.Context(), q.Kernel, data, q.Sites(t), nil)
 	require.Equal(t, disk, err)
-	_, err = cg.Refit(t.Context(), q.Kernel, data, q.Y, q.Likelihood, nil)
+	_, err = cg.Refit(t.Context(), q.Kernel, data, q.Targets(), nil)
 	require.Equal(t, disk, err)
 	_, err = cg.Fit(t.Context(), q.Kernel, unreadable{q.Train, nil}, q.Sites(t), nil)
 	require.EqualError(t, err, "gp: there are no training examples")
@@ -60,7 +60,7 @@ func TestMemoryIsCheckedFirst(t *testing.T) {
 				return err
 			},
 			"Refit": func(x linearize.Source, o *cg.Options) error {
-				_, err := cg.Refit(t.Context(), unused, x, q.Y, q.Likelihood, o)
+				_, err := cg.Refit(t.Context(), unused, x, q.Targets(), o)
 				return err
 			},
 		} {

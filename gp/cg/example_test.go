@@ -41,7 +41,7 @@ func Example() {
 	}
 	kernel := ntk.New(prior, make([]float64, 5), nil)
 	train := waves(x)
-	post, err := cg.Refit(ctx, kernel, train, y, noise, nil)
+	post, err := cg.Refit(ctx, kernel, train, gp.NewTargets(y, noise), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func Example() {
 	if err := post.PredictTo(ctx, &mean, &cov, waves([]float64{1})); err != nil {
 		log.Fatal(err)
 	}
-	exact, err := gp.Refit(ctx, kernel, train, y, noise, nil)
+	exact, err := gp.Refit(ctx, kernel, train, gp.NewTargets(y, noise), nil)
 	if err != nil {
 		log.Fatal(err)
 	}

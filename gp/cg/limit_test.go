@@ -59,7 +59,7 @@ func TestExtremes(t *testing.T) {
 					var p *cg.Posterior
 					if o := count.options(rank, most); refit {
 						allowed = 21 * most
-						p, err = cg.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, o)
+						p, err = cg.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), o)
 					} else {
 						p, err = cg.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), o)
 					}
@@ -149,9 +149,9 @@ func TestRefitChecksScatter(t *testing.T) {
 	q := problems(t)[0]
 	prior := testref.Must(ntk.NewIsotropic(1e-20, nil))(t)
 	k := ntk.New(prior, q.Theta, nil)
-	at := testref.As[*gp.NotFiniteError](t, testref.Err(gp.Refit(t.Context(), k, q.Train, q.Y, steep{1e150}, nil)))
+	at := testref.As[*gp.NotFiniteError](t, testref.Err(gp.Refit(t.Context(), k, q.Train, gp.NewTargets(q.Y, steep{1e150}), nil)))
 	require.Equal(t, "scatter αᵀKα", at.What)
-	require.ErrorAs(t, testref.Err(cg.Refit(t.Context(), k, q.Train, q.Y, steep{1e150}, nil)), &at)
+	require.ErrorAs(t, testref.Err(cg.Refit(t.Context(), k, q.Train, gp.NewTargets(q.Y, steep{1e150}), nil)), &at)
 	require.Equal(t, "scatter αᵀKα", at.What)
-	require.NoError(t, testref.Err(cg.Refit(t.Context(), k, q.Train, q.Y, steep{1e100}, nil)))
+	require.NoError(t, testref.Err(cg.Refit(t.Context(), k, q.Train, gp.NewTargets(q.Y, steep{1e100}), nil)))
 }

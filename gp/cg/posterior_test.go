@@ -30,7 +30,7 @@ func (q *problem) fitPosterior(t *testing.T, o *cg.Options) *cg.Posterior {
 
 func (q *problem) refitPosterior(t *testing.T, o *cg.Options) *cg.Posterior {
 	t.Helper()
-	return testref.Must(cg.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, o))(t)
+	return testref.Must(cg.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), o))(t)
 }
 
 func (q *problem) exactly(t *testing.T) (fit, refit *gp.Exact) {
@@ -38,7 +38,7 @@ func (q *problem) exactly(t *testing.T) (fit, refit *gp.Exact) {
 	var err error
 	fit, err = gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian})
 	require.NoError(t, err)
-	refit, err = gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
+	refit, err = gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil)
 	require.NoError(t, err)
 	return fit, refit
 }
@@ -258,7 +258,7 @@ func (q *problem) streamed(t *testing.T, size int, bytes int64, workers int) []f
 	if size > 0 {
 		x = testkit.InTiles(q.Train, size)
 	}
-	p := testref.Must(cg.Refit(t.Context(), q.Kernel, x, q.Y, q.Likelihood, o))(t)
+	p := testref.Must(cg.Refit(t.Context(), q.Kernel, x, q.Targets(), o))(t)
 	return q.everything(t, p)
 }
 
@@ -328,7 +328,7 @@ func TestExplains(t *testing.T) {
 			part.Copy(r.X.Slice(lo, hi, 0, 2))
 			return part, nil
 		})
-		p, err := cg.Refit(t.Context(), r.Kernel, src, r.Y, r.Likelihood, &cg.Options{MaxMemory: memory, Rank: 60})
+		p, err := cg.Refit(t.Context(), r.Kernel, src, r.Targets(), &cg.Options{MaxMemory: memory, Rank: 60})
 		require.NoError(t, err)
 		e := testref.Must(explain.New(p, r.Kernel, &explain.Options{Top: 5}))(t)
 		x := r.Test.Slice(0, 1)
@@ -502,8 +502,8 @@ func TestErrors(t *testing.T) {
 	require.ErrorAs(t, testref.Err(cg.Fit(t.Context(), q.Kernel, q.Train, s, nil)), &bad)
 	y := mat.DenseCopyOf(q.Y)
 	y.Set(3, 0, 17)
-	require.ErrorContains(t, testref.Err(cg.Refit(t.Context(), q.Kernel, q.Train, y, q.Likelihood, nil)), "example 3")
-	_, err := cg.Refit(t.Context(), q.Kernel, q.Train, q.Y.Slice(0, 5, 0, 1).(*mat.Dense), q.Likelihood, nil)
+	require.ErrorContains(t, testref.Err(cg.Refit(t.Context(), q.Kernel, q.Train, gp.NewTargets(y, q.Likelihood), nil)), "example 3")
+	_, err := cg.Refit(t.Context(), q.Kernel, q.Train, gp.NewTargets(q.Y.Slice(0, 5, 0, 1).(*mat.Dense), q.Likelihood), nil)
 	require.ErrorContains(t, err, "5 rows of targets for 20 examples")
 	_, err = cg.Fit(t.Context(), q.Kernel, q.Train.Slice(0, 0), q.Sites(t), nil)
 	require.ErrorContains(t, err, "no training examples")
@@ -550,8 +550,8 @@ func TestReferences(t *testing.T) {
 			at := testref.Must(p.EvidenceAtTheta(t.Context(), gp.Scatter(r.Prior, r.Net.Theta())))(t)
 			// 1e-9 is the rounding where the preconditioner is all of B.
 			require.InDelta(t, exact.EvidenceLinearGaussian().LogDet, at.LogDet, 2*4*at.StdErr+1e-9*at.LogDet)
-			p = testref.Must(cg.Refit(t.Context(), r.Kernel, r.Train, r.Y, r.Likelihood, linearMean(0)))(t)
-			refit := testref.Must(exact.Refit(t.Context(), r.Y, r.Likelihood))(t)
+			p = testref.Must(cg.Refit(t.Context(), r.Kernel, r.Train, r.Targets(), linearMean(0)))(t)
+			refit := testref.Must(exact.Refit(t.Context(), r.Targets()))(t)
 			r.requireCG(t, p, refit, 1e-9)
 			mode := testref.Must(p.EvidenceRefit(t.Context()))(t)
 			require.InDelta(t, refit.EvidenceRefit().Value, mode.Value, 4*mode.StdErr+1e-9*mode.LogDet)

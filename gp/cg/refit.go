@@ -24,13 +24,13 @@ import (
 // holds one of refit-steps. One more solve may check that the sums over
 // training examples close. The errors are those of gp.NewSites and Fit; a scatter
 // αᵀKα that overflows is a *gp.NotFiniteError.
-func Refit(ctx context.Context, k MulKernel, x linearize.Source, y *mat.Dense, lik gp.Likelihood, o *Options) (*Posterior, error) {
+func Refit(ctx context.Context, k MulKernel, x linearize.Source, y *gp.Targets, o *Options) (*Posterior, error) {
 	d := o.withDefaults()
 	p, start, err := newPosterior(ctx, k, x, &d)
 	if err != nil {
 		return nil, err
 	}
-	if err := gp.CheckTargets(y, p.data.n, p.data.c, lik); err != nil {
+	if err := y.CheckFor(p.data.n, p.data.c); err != nil {
 		return nil, err
 	}
 	p.refit = true
@@ -42,10 +42,10 @@ func Refit(ctx context.Context, k MulKernel, x linearize.Source, y *mat.Dense, l
 	}
 	from := point(make([]float64, len(f)), make([]float64, len(f))) // the prior mean
 	most := memory.MulInt(refitSolves, p.o.MaxSteps)
-	s := newton.New(lik, p.o.MaxIter, true)
-	l := &newton.Objective{Lik: lik, Y: y, Prior: p.prior}
+	s := newton.New(y, p.o.MaxIter, true)
+	l := &newton.Objective{Y: y, Prior: p.prior}
 	_, err = newton.Find(&s, l, f, from, func(f []float64, from *newton.Point) (*newton.Point, error) {
-		sites, err := gp.NewSites(y, mat.NewDense(p.data.n, p.data.c, f), lik)
+		sites, err := gp.NewSites(y, mat.NewDense(p.data.n, p.data.c, f))
 		if err != nil {
 			return nil, err
 		}

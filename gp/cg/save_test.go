@@ -83,7 +83,7 @@ func TestSavedCGStreamed(t *testing.T) {
 	q := newProblemOf("several-chunks", 43, 530, 2, glm.Categorical{}, 1, 4)
 	o := &cg.Options{Rank: 40, MaxMemory: cg.Bytes(q.N, q.C, q.Train.P, 40, 4) + 1000, MaxIter: 2, Probes: 3}
 	x := testkit.InTiles(q.Train, 64)
-	p := testref.Must(cg.Refit(t.Context(), q.Kernel, x, q.Y, q.Likelihood, o))(t)
+	p := testref.Must(cg.Refit(t.Context(), q.Kernel, x, q.Targets(), o))(t)
 	want := q.everything(t, p)
 	for _, c := range []struct {
 		x linearize.Source
@@ -119,7 +119,7 @@ func FuzzLoadCG(f *testing.F) {
 	q := newProblemOf("fuzz", 31, 9, 2, glm.Bernoulli{}, 1, 3)
 	var cases []gptest.SavedCase[*cg.Posterior]
 	for _, rank := range []int{-1, 3} {
-		p, err := cg.Refit(context.Background(), q.Kernel, q.Train, q.Y, q.Likelihood, &cg.Options{Rank: rank, MaxSteps: 20})
+		p, err := cg.Refit(context.Background(), q.Kernel, q.Train, q.Targets(), &cg.Options{Rank: rank, MaxSteps: 20})
 		if err != nil {
 			f.Fatal(err)
 		}

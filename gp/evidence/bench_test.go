@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp/evidence"
 	"github.com/funcgp/funcgp/internal/testkit"
@@ -26,10 +25,10 @@ func (c benchCase) problem(b *testing.B) *evidence.Problem { return openProblem(
 func openProblem(b testing.TB, c benchCase) *evidence.Problem {
 	b.Helper()
 	r := testkit.OpenReference(b, c.name)
-	p := &evidence.Problem{X: r.Train, Y: r.Y, Likelihood: r.Likelihood, Theta: r.Net.Theta(), Prior: r.Prior, Groups: ntk.ByLayer(ntk.Spans(r.Train), 1)}
+	p := &evidence.Problem{X: r.Train, Y: r.Targets(), Theta: r.Net.Theta(), Prior: r.Prior, Groups: ntk.ByLayer(ntk.Spans(r.Train), 1)}
 	if c.n > 0 {
 		p.X = p.X.Slice(0, c.n)
-		p.Y = mat.DenseCopyOf(p.Y.Slice(0, c.n, 0, 1))
+		p.Y = p.Y.Slice(0, c.n)
 	}
 	return p
 }

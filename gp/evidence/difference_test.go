@@ -33,7 +33,7 @@ func cases(t *testing.T) []problemCase {
 		p := q.Train.P
 		groups := ntk.ByLayer(ntk.Spans(q.Train), 1)
 		add := func(kind string, prior ntk.Prior, g []ntk.Group) {
-			all = append(all, problemCase{q.Name + "/" + kind, &evidence.Problem{X: q.Train, Y: q.Y, Likelihood: q.Likelihood, Theta: q.Theta, Prior: prior, Groups: g}})
+			all = append(all, problemCase{q.Name + "/" + kind, &evidence.Problem{X: q.Train, Y: q.Targets(), Theta: q.Theta, Prior: prior, Groups: g}})
 		}
 		isotropic := testref.Must(ntk.NewIsotropic(8, nil))(t)
 		variance, ggn := make([]float64, p), make([]float64, p)
@@ -79,12 +79,12 @@ func TestE10Differences(t *testing.T) {
 				for j := range x {
 					x[j] = 0.3 * math.Cos(float64(j))
 				}
-				_, noisy := c.p.Likelihood.(*glm.Gaussian)
+				_, noisy := c.p.Y.Likelihood.(*glm.Gaussian)
 				if !noisy {
 					x[groups] = 0
 				}
 				rounding := 1e-12
-				if _, ok := c.p.Likelihood.(glm.Heteroscedastic); ok {
+				if _, ok := c.p.Y.Likelihood.(glm.Heteroscedastic); ok {
 					rounding = 1e-9 // where Fisher scoring stops
 				}
 				at := func(x []float64) *evidence.Point {
@@ -133,7 +133,7 @@ func TestE10SlopeAtZero(t *testing.T) {
 				// One-sided, of the second order. Parts of a small slope may cancel, whose third
 				// derivatives do not: a larger step errs by more than the slope's tolerance.
 				h, rounding := 1e-6/max(1, math.Abs(zero.Slope[g])), 2e-13
-				_, scored := c.p.Likelihood.(gp.Scored)
+				_, scored := c.p.Y.Likelihood.(gp.Scored)
 				if scored {
 					// Fisher scoring ends where steps gain nothing, before the value is exact to rounding.
 					h, rounding = 1e-6, 4e-12

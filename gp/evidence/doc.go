@@ -1,7 +1,7 @@
 // Package evidence chooses the prior variances and the noise variance of a linearized
 // network by its log evidence, without validation data (E7)–(E10).
 //
-//	p := &evidence.Problem{X: train, Y: y, Likelihood: lik, Theta: net.Theta(), Prior: prior}
+//	p := &evidence.Problem{X: train, Y: gp.NewTargets(y, lik), Theta: net.Theta(), Prior: prior}
 //	found, err := evidence.Maximize(ctx, p, evidence.Refit, &evidence.Options{PerGroup: true})
 //	if err != nil {
 //		return err

@@ -31,7 +31,7 @@ func openToy(t testing.TB, name string) *toy {
 	for g, lo := range offsets[:len(offsets)-1] {
 		groups = append(groups, ntk.Group{Name: string(rune('a' + g)), Spans: []linearize.Span{{Offset: lo, Rows: 1, Cols: offsets[g+1] - lo}}})
 	}
-	q.p = &evidence.Problem{X: r.Train, Y: r.Y, Likelihood: r.Likelihood, Theta: r.Net.Theta(), Prior: r.Prior, Groups: groups}
+	q.p = &evidence.Problem{X: r.Train, Y: r.Targets(), Theta: r.Net.Theta(), Prior: r.Prior, Groups: groups}
 	return q
 }
 

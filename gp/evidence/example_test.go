@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/evidence"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -36,7 +37,7 @@ func ExampleMaximize() {
 		return
 	}
 	p := &evidence.Problem{
-		X: train, Y: mat.NewDense(len(y), 1, y), Likelihood: lik, Theta: []float64{0, 0}, Prior: prior,
+		X: train, Y: gp.NewTargets(mat.NewDense(len(y), 1, y), lik), Theta: []float64{0, 0}, Prior: prior,
 		Groups: ntk.ByTensor([]linearize.Span{intercept, slope}, 1),
 	}
 	best, err := evidence.Maximize(context.Background(), p, evidence.Refit, &evidence.Options{PerGroup: true, Noise: true})

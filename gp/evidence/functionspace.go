@@ -25,9 +25,8 @@ func newSpace(ctx context.Context, m *Model) (space, error) {
 	fits := [...]bool{inFunctions: functionBytes(n, c) <= budget, inWeights: weightBytes(p, c) <= budget}
 	in := m.o.in
 	// Where Λ is the Fisher information, the mode moves by the Hessian. Only function space can solve with it.
-	_, scored := m.p.Likelihood.(gp.Scored)
 	switch {
-	case scored:
+	case m.p.Y.Scored():
 		in = inFunctions
 	case in != anySpace:
 	case inWeightSpace(p, n*c) && fits[inWeights] || !fits[inFunctions] && fits[inWeights]:
@@ -80,19 +79,19 @@ func scratchBytes(n, c int) int64 {
 	return memory.Mul(16, memory.Mul(int64(examplesOfPanel(c)*c), memory.Mul(int64(n), int64(c))))
 }
 
-func (f *functionSpace) at(ctx context.Context, form Form, prior *ntk.Scaled, lik gp.Likelihood) (posterior, error) {
+func (f *functionSpace) at(ctx context.Context, form Form, prior *ntk.Scaled, y *gp.Targets) (posterior, error) {
 	p := f.m.p
 	k := &weighted{held: f.held, weight: prior.Factors(), workers: f.m.o.Workers}
 	k.Kernel = ntk.New(prior, p.Theta, &ntk.Options{Workers: f.m.o.Workers})
 	o := &gp.Options{MaxMemory: f.m.o.MaxMemory, Workers: f.m.o.Workers, Reuse: f.last}
 	f.last = nil // its memory is invalid from here on, also if this fails
-	s, err := gp.NewSites(p.Y, p.X.F, lik)
+	s, err := gp.NewSites(y, p.X.F)
 	if err != nil {
 		return nil, err
 	}
 	e := &exact{f: f}
 	if form.refits() {
-		e.Exact, err = gp.Refit(ctx, k, p.X, p.Y, lik, o)
+		e.Exact, err = gp.Refit(ctx, k, p.X, y, o)
 	} else {
 		e.Exact, err = gp.Fit(ctx, k, p.X, s, o)
 	}
@@ -133,14 +132,14 @@ func (e *exact) evidence(form Form, scatter float64) gp.Evidence {
 	return e.EvidenceRefit()
 }
 
-func (e *exact) terms(ctx context.Context, form Form, lik gp.Likelihood) (*terms, error) {
+func (e *exact) terms(ctx context.Context, form Form, y *gp.Targets) (*terms, error) {
 	g, err := e.GroupTermsOf(ctx, e.f.units, e.dual())
 	if err != nil {
 		return nil, err
 	}
 	t := &terms{trace: g.Trace, quad: g.Quad, inverse: g.Inverse}
 	if form == Refit {
-		t.moving, err = e.Moving(ctx, g, e.f.m.p.Y, lik)
+		t.moving, err = e.Moving(ctx, g, y)
 	}
 	return t, err
 }

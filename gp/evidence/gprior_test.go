@@ -53,7 +53,7 @@ func TestNeuralGPrior(t *testing.T) {
 	for _, name := range append([]string{"normalized"}, toys...) {
 		t.Run(name, func(t *testing.T) {
 			r := openStructured(t, name)
-			sites := testref.Must(gp.NewSites(r.y, r.train.F, r.lik))(t)
+			sites := testref.Must(gp.NewSites(gp.NewTargets(r.y, r.lik), r.train.F))(t)
 			diag, err := weightspace.FitStructure(t.Context(), weightspace.Diagonal, r.train, sites, r.isotropic, r.theta, nil)
 			require.NoError(t, err)
 			prior, err := ntk.NewGPrior(diag.(*weightspace.DiagonalPosterior).GGN(), r.train.Len(), r.theta, 1)
@@ -64,7 +64,7 @@ func TestNeuralGPrior(t *testing.T) {
 			prior.VarianceTo(variance)
 			testref.RequireClose(t, variance, r.Floats("gprior_variance"), tol, "variance")
 
-			p := &evidence.Problem{X: r.train, Y: r.y, Likelihood: r.lik, Theta: r.theta, Prior: prior}
+			p := &evidence.Problem{X: r.train, Y: gp.NewTargets(r.y, r.lik), Theta: r.theta, Prior: prior}
 			at := testref.Must(evidence.Evaluate(t.Context(), p, evidence.AtTheta, nil))(t)
 			requireNumber(t, "(E7)", at.Evidence.Value, r.Scalar("gprior_log_evidence_at_theta"), tol)
 			r.requireFit(t, "gprior_", prior)
@@ -90,7 +90,7 @@ func TestNeuralGPrior(t *testing.T) {
 // as the parameters v* = μ₀ + Σ₀Jᵀα.
 func (r *structured) requireFit(t *testing.T, prefix string, prior ntk.Prior) {
 	t.Helper()
-	e := testref.Must(gp.Refit(t.Context(), ntk.New(prior, r.theta, nil), r.train, r.y, r.lik, nil))(t)
+	e := testref.Must(gp.Refit(t.Context(), ntk.New(prior, r.theta, nil), r.train, gp.NewTargets(r.y, r.lik), nil))(t)
 	ev := e.EvidenceRefit()
 	for key, got := range map[string]float64{"log_likelihood": ev.LogLik, "scatter": ev.Scatter, "log_det": ev.LogDet, "log_evidence": ev.Value} {
 		requireNumber(t, prefix+key, got, r.Scalar(prefix+key), 1e-8)
@@ -115,7 +115,7 @@ func (r *structured) requireFit(t *testing.T, prefix string, prior ntk.Prior) {
 // and with θ* are those of the references.
 func TestNormalizedEvidence(t *testing.T) {
 	r := openStructured(t, "normalized")
-	p := &evidence.Problem{X: r.train, Y: r.y, Likelihood: r.lik, Theta: r.theta, Prior: r.isotropic}
+	p := &evidence.Problem{X: r.train, Y: gp.NewTargets(r.y, r.lik), Theta: r.theta, Prior: r.isotropic}
 	for form, key := range map[evidence.Form]string{evidence.AtTheta: "log_evidence_at_theta", evidence.LinearGaussian: "log_evidence_linear_gaussian", evidence.Refit: "refit_log_evidence"} {
 		x := testref.Must(evidence.Evaluate(t.Context(), p, form, nil))(t)
 		requireNumber(t, key, x.Evidence.Value, r.Scalar(key), tol)
@@ -135,7 +135,7 @@ func TestJointReferences(t *testing.T) {
 	for _, name := range toys {
 		q := openToy(t, name)
 		e := q.Exact(t)
-		refit := testref.Must(e.Refit(t.Context(), q.Y, q.Likelihood))(t)
+		refit := testref.Must(e.Refit(t.Context(), q.Targets()))(t)
 		for tensor, post := range map[string]*gp.Exact{"joint_cov_test": e, "refit_joint_cov_test": refit} {
 			var cov mat.Dense
 			require.NoError(t, post.JointTo(t.Context(), nil, &cov, q.Test.Slice(0, 8)))

@@ -31,11 +31,11 @@ func TestHeldSitesDense(t *testing.T) {
 			p := c.p
 			prior := testref.Must(ntk.NewScaled(p.Prior, len(p.Theta), groups, factor))(t)
 			k := ntk.New(prior, p.Theta, nil)
-			refit := testref.Must(gp.Refit(t.Context(), k, p.X, p.Y, p.Likelihood, nil))(t)
-			if _, scored := p.Likelihood.(gp.Scored); scored && len(refit.Warnings()) > 0 {
+			refit := testref.Must(gp.Refit(t.Context(), k, p.X, p.Y, nil))(t)
+			if _, scored := p.Y.Likelihood.(gp.Scored); scored && len(refit.Warnings()) > 0 {
 				return // Fisher scoring has not settled on a mode
 			}
-			s := testref.Must(gp.NewSites(p.Y, p.X.F, p.Likelihood))(t)
+			s := testref.Must(gp.NewSites(p.Y, p.X.F))(t)
 			fit := testref.Must(gp.Fit(t.Context(), k, p.X, s, nil))(t)
 
 			variance := make([]float64, len(p.Theta))
@@ -92,7 +92,7 @@ func TestHeldSitesDense(t *testing.T) {
 func TestHeldSitesGaussian(t *testing.T) {
 	checked := 0
 	for _, c := range cases(t) {
-		if _, gaussian := c.p.Likelihood.(*glm.Gaussian); !gaussian {
+		if _, gaussian := c.p.Y.Likelihood.(*glm.Gaussian); !gaussian {
 			continue
 		}
 		checked++
@@ -124,7 +124,7 @@ func TestHeldSitesMacKay(t *testing.T) {
 	testref.Long(t, "maximizes anew for every step of MacKay's update, by code that TestAnyWorkers runs too")
 	for _, c := range []string{"bernoulli", "poisson", "categorical", "heteroscedastic"} {
 		q := testkit.Heteroscedastic()
-		p := &evidence.Problem{X: q.Train, Y: q.Y, Likelihood: q.Likelihood, Theta: q.Theta, Prior: q.Prior}
+		p := &evidence.Problem{X: q.Train, Y: q.Targets(), Theta: q.Theta, Prior: q.Prior}
 		if c != "heteroscedastic" {
 			p = random(t, c)
 		}
@@ -139,12 +139,12 @@ func TestHeldSitesMacKay(t *testing.T) {
 				require.LessOrEqual(t, trial.Evidence, best.Evidence.Value+1e-9*math.Abs(best.Evidence.Value))
 			}
 			one := best.Prior.Groups()
-			s := testref.Must(gp.NewSites(p.Y, p.X.F, p.Likelihood))(t)
+			s := testref.Must(gp.NewSites(p.Y, p.X.F))(t)
 			factor := math.Exp(best.LogFactor[0] + 0.1)
 			for range 400 {
 				prior := testref.Must(ntk.NewScaled(p.Prior, len(p.Theta), one, []float64{factor}))(t)
 				k := ntk.New(prior, p.Theta, nil)
-				refit := testref.Must(gp.Refit(t.Context(), k, p.X, p.Y, p.Likelihood, nil))(t)
+				refit := testref.Must(gp.Refit(t.Context(), k, p.X, p.Y, nil))(t)
 				fit := testref.Must(gp.Fit(t.Context(), k, p.X, s, nil))(t)
 				terms := testref.Must(fit.GroupTerms(t.Context(), []ntk.Kernel{k}))(t)
 				// ‖v*−μ₀‖² in units of the variances at a factor of 1, over γ

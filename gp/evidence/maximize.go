@@ -248,7 +248,7 @@ func (s *search) result(start *Point, ends []*end) (*Result, error) {
 	if err := s.m.differentiate(s.ctx, x); err != nil {
 		return nil, err
 	}
-	r := &Result{Point: x.Point, Form: s.form, Start: start, Prior: x.prior, Likelihood: x.lik, Curvature: best.curvature, Settled: best.settled,
+	r := &Result{Point: x.Point, Form: s.form, Start: start, Prior: x.prior, Likelihood: x.y.Likelihood, Curvature: best.curvature, Settled: best.settled,
 		Trials: s.trials, Iterations: s.iterations}
 	for j, f := range best.held {
 		switch f {

@@ -21,7 +21,7 @@ func random(t *testing.T, name string) *evidence.Problem {
 	t.Helper()
 	for _, q := range testkit.Problems(t) {
 		if q.Name == name {
-			return &evidence.Problem{X: q.Train, Y: q.Y, Likelihood: q.Likelihood, Theta: q.Theta, Prior: q.Prior}
+			return &evidence.Problem{X: q.Train, Y: q.Targets(), Theta: q.Theta, Prior: q.Prior}
 		}
 	}
 	t.Fatalf("no problem %q", name)
@@ -51,7 +51,7 @@ func TestNoVariance(t *testing.T) {
 		n, c := p.X.Len(), p.X.Outputs()
 		mean := make([]float64, n*c)
 		ntk.New(p.Prior, p.Theta, nil).MeanTo(mean, p.X)
-		p.Y = mat.NewDense(n, c, mean)
+		p.Y = gp.NewTargets(mat.NewDense(n, c, mean), p.Y.Likelihood)
 		r := testref.Must(evidence.Maximize(t.Context(), p, evidence.Refit, evidence.Options{}.InSpace(space)))(t)
 		require.Equal(t, []int{0}, r.Zero)
 		require.True(t, math.IsInf(r.LogFactor[0], -1))
@@ -84,7 +84,7 @@ func TestResultIsConsistent(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, form, r.Form)
 		p := *q.p
-		p.Prior, p.Likelihood, p.Groups = r.Prior, r.Likelihood, nil
+		p.Prior, p.Y, p.Groups = r.Prior, p.Y.Under(r.Likelihood), nil
 		x := testref.Must(evidence.Evaluate(t.Context(), &p, form, nil))(t)
 		requireNumber(t, "evidence", x.Evidence.Value, r.Evidence.Value, 1e-10)
 		require.Greater(t, r.Evidence.Value, r.Start.Evidence.Value)
@@ -110,7 +110,7 @@ func TestMaximizeRefuses(t *testing.T) {
 	_, err := evidence.Maximize(t.Context(), p, evidence.Refit, &evidence.Options{Noise: true})
 	require.ErrorContains(t, err, "has no noise variance")
 	bad := *p
-	bad.Y = mat.NewDense(3, 1, nil)
+	bad.Y = gp.NewTargets(mat.NewDense(3, 1, nil), p.Y.Likelihood)
 	_, err = evidence.Maximize(t.Context(), &bad, evidence.Refit, nil)
 	require.ErrorContains(t, err, "3 rows of targets for 20 examples")
 	bad = *p

@@ -46,13 +46,13 @@ type Model struct {
 // A space computes posteriors in the space of functions or of weights.
 type space interface {
 	// at returns the posterior under a prior with these factors. The last posterior may become invalid.
-	at(ctx context.Context, form Form, prior *ntk.Scaled, lik gp.Likelihood) (posterior, error)
+	at(ctx context.Context, form Form, prior *ntk.Scaled, y *gp.Targets) (posterior, error)
 }
 
 // A posterior is a posterior of a space.
 type posterior interface {
 	evidence(form Form, scatter float64) gp.Evidence
-	terms(ctx context.Context, form Form, lik gp.Likelihood) (*terms, error)
+	terms(ctx context.Context, form Form, y *gp.Targets) (*terms, error)
 	sites() *gp.Sites
 	dual() []float64 // α (E5)
 	warnings() []error
@@ -77,14 +77,14 @@ func Evaluate(ctx context.Context, p *Problem, form Form, o *Options) (*Point, e
 }
 
 // New computes what all evaluations share: the kernels of the groups, or without Options.PerGroup the kernel of all
-// parameters. The error is a *gp.MemoryError before anything large is allocated, or an error of gp.CheckTargets or
+// parameters. The error is a *gp.MemoryError before anything large is allocated, or an error of gp.Targets.CheckFor or
 // ntk.NewScaled.
 func New(ctx context.Context, p *Problem, o *Options) (*Model, error) {
 	// Check the sizes and the targets.
 	if len(p.Theta) != p.X.P {
 		panic("evidence: θ* and the examples are of different networks")
 	}
-	if err := gp.CheckTargets(p.Y, p.X.Len(), p.X.Outputs(), p.Likelihood); err != nil {
+	if err := p.Y.CheckFor(p.X.Len(), p.X.Outputs()); err != nil {
 		return nil, err
 	}
 	m := &Model{p: p, o: o.withDefaults()}
@@ -144,7 +144,7 @@ type state struct {
 	form   Form
 	factor []float64
 	prior  *ntk.Scaled
-	lik    gp.Likelihood
+	y      *gp.Targets
 	post   posterior
 }
 
@@ -158,11 +158,11 @@ func (m *Model) value(ctx context.Context, form Form, logFactor []float64, logNo
 	if s.prior, err = m.prior.With(s.factor); err != nil {
 		return nil, err
 	}
-	if s.lik, err = m.p.noise(math.Exp(logNoise)); err != nil {
+	if s.y, err = m.p.noise(math.Exp(logNoise)); err != nil {
 		return nil, err
 	}
 	s.Groups = s.prior.Groups()
-	if s.post, err = m.space.at(ctx, form, s.prior, s.lik); err != nil {
+	if s.post, err = m.space.at(ctx, form, s.prior, s.y); err != nil {
 		return nil, err
 	}
 	// Compute Σ_g scatter_g / factor_g.
@@ -181,7 +181,7 @@ func (m *Model) value(ctx context.Context, form Form, logFactor []float64, logNo
 
 // differentiate computes the derivatives at s, which must be the result of the last call of value.
 func (m *Model) differentiate(ctx context.Context, s *state) error {
-	t, err := s.post.terms(ctx, s.form, s.lik)
+	t, err := s.post.terms(ctx, s.form, s.y)
 	if err != nil {
 		return err
 	}
@@ -207,21 +207,23 @@ func (m *Model) differentiate(ctx context.Context, s *state) error {
 		t.trace[g], t.quad[g] = orOne(f)*t.trace[g], orOne(f)*t.quad[g]
 	}
 	s.NoiseGradient = math.NaN()
-	if lik, ok := s.lik.(*glm.Gaussian); ok {
+	if lik, ok := s.y.Likelihood.(*glm.Gaussian); ok {
 		v := s.post.dual()
 		if s.form == AtTheta {
 			v = dense.Flat(s.post.sites().Residual)
 		}
-		// ½ (y−f)ᵀΛ(y−f) − ½ tr B⁻¹, with r or α = Λ(y−f)
-		// Compute Σ_i v_iᵀΣv_i for vectors v, N·C, and the noise covariance Σ.
+		// ½ (y−f)ᵀΛ(y−f) − ½ tr B⁻¹ + ½ C Σ (1 − w_i), with r or α = Λ(y−f) and Λ_i = w_i Σ⁻¹
+		// Compute Σ_i v_iᵀΣv_i/w_i + C Σ (1 − w_i) for vectors v, N·C, and the noise covariance Σ.
 		c := m.p.X.Outputs()
 		cov := make([]float64, c*c)
 		lik.NoiseTo(cov, c)
 		sum := 0.0
-		for ; len(v) > 0; v = v[c:] {
+		for n := range s.y.Len() {
+			v, w := v[n*c:(n+1)*c], s.y.Weight(n)
+			sum += float64(c) * (1 - w)
 			for i := range c {
 				for j := range c {
-					sum += v[i] * cov[i*c+j] * v[j]
+					sum += over(v[i]*cov[i*c+j]*v[j], w)
 				}
 			}
 		}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
@@ -45,11 +43,10 @@ func (f Form) refits() bool { return f == Refit || f == HeldSites }
 
 // A Problem is a linearized network with its training data and a prior.
 type Problem struct {
-	X          *linearize.Batch // N training examples, linearized at θ*
-	Y          *mat.Dense       // N rows of targets
-	Likelihood gp.Likelihood
-	Theta      []float64 // θ*, P numbers
-	Prior      ntk.Prior // for an ntk.GPrior, the common factor is g
+	X     *linearize.Batch // N training examples, linearized at θ*
+	Y     *gp.Targets      // of the N examples
+	Theta []float64        // θ*, P numbers
+	Prior ntk.Prior        // for an ntk.GPrior, the common factor is g
 	// Groups are the groups whose variances have a factor of their own. nil means the groups of Prior, or, if Prior
 	// has no groups, one group of all parameters. The groups' precisions are ignored: a factor of 1 is the variance
 	// of Prior.
@@ -75,21 +72,25 @@ func (p *Problem) scaled(whole bool) (*ntk.Scaled, error) {
 // allParameters is the name of the group of all parameters.
 const allParameters = "all parameters"
 
-// noise returns the likelihood with its noise variance multiplied by factor.
-func (p *Problem) noise(factor float64) (gp.Likelihood, error) {
+// noise returns the targets with their noise variance multiplied by factor.
+func (p *Problem) noise(factor float64) (*gp.Targets, error) {
 	if factor == 1 {
-		return p.Likelihood, nil
+		return p.Y, nil
 	}
-	g, ok := p.Likelihood.(*glm.Gaussian)
+	g, ok := p.Y.Likelihood.(*glm.Gaussian)
 	if !ok {
-		return nil, fmt.Errorf("evidence: a %T has no noise variance to change", p.Likelihood)
+		return nil, fmt.Errorf("evidence: a %T has no noise variance to change", p.Y.Likelihood)
 	}
-	return g.ScaleNoise(factor)
+	scaled, err := g.ScaleNoise(factor)
+	if err != nil {
+		return nil, err
+	}
+	return p.Y.Under(scaled), nil
 }
 
 // hasNoise tells whether the likelihood has a noise variance.
 func (p *Problem) hasNoise() bool {
-	_, ok := p.Likelihood.(*glm.Gaussian)
+	_, ok := p.Y.Likelihood.(*glm.Gaussian)
 	return ok
 }
 

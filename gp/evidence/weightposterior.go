@@ -35,14 +35,14 @@ type weightPosterior struct {
 	logLik float64
 }
 
-func (w *weightSpace) at(ctx context.Context, form Form, prior *ntk.Scaled, lik gp.Likelihood) (posterior, error) {
+func (w *weightSpace) at(ctx context.Context, form Form, prior *ntk.Scaled, y *gp.Targets) (posterior, error) {
 	q := &weightPosterior{w: w, prior: prior, white: newton.NewWhitened(prior, w.p())}
-	s, err := gp.NewSites(w.m.p.Y, w.m.p.X.F, lik)
+	s, err := gp.NewSites(y, w.m.p.X.F)
 	if err != nil {
 		return nil, err
 	}
 	if form.refits() {
-		if err := q.refit(ctx, lik); err != nil || form == Refit {
+		if err := q.refit(ctx, y); err != nil || form == Refit {
 			return q, err
 		}
 		q.alpha, q.logLik = q.dual(), q.s.LogLik
@@ -96,9 +96,9 @@ func (q *weightPosterior) start() *newton.Point {
 }
 
 // refit finds the mode of the linearized model (E9) by Newton steps.
-func (q *weightPosterior) refit(ctx context.Context, lik gp.Likelihood) error {
+func (q *weightPosterior) refit(ctx context.Context, y *gp.Targets) error {
 	p := q.w.m.p
-	l := &newton.Objective{Lik: lik, Y: p.Y}
+	l := &newton.Objective{Y: y}
 	from := q.start()
 	// Where the prior mean has a higher objective, it is the better start.
 	if origin := q.place(make([]float64, len(q.white.Root))); l.Objective(origin) > l.Objective(from) {
@@ -109,7 +109,7 @@ func (q *weightPosterior) refit(ctx context.Context, lik gp.Likelihood) error {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("evidence: stopped while refitting: %w", err)
 		}
-		s, err := gp.NewSites(p.Y, dense.View(dense.Of(f, p.X.Len(), p.X.Outputs())), lik)
+		s, err := gp.NewSites(y, dense.View(dense.Of(f, p.X.Len(), p.X.Outputs())))
 		if err != nil {
 			return nil, err
 		}
@@ -167,7 +167,7 @@ func (q *weightPosterior) dual() []float64 {
 	return alpha
 }
 
-func (q *weightPosterior) terms(ctx context.Context, form Form, lik gp.Likelihood) (*terms, error) {
+func (q *weightPosterior) terms(ctx context.Context, form Form, y *gp.Targets) (*terms, error) {
 	groups, factor := q.prior.Groups(), q.prior.Factors()
 	t := &terms{trace: make([]float64, len(groups)), quad: make([]float64, len(groups)), inverse: float64(len(q.f))}
 	unit := make([]float64, len(q.white.Root)) // variances at factors of 1
@@ -200,10 +200,10 @@ func (q *weightPosterior) terms(ctx context.Context, form Form, lik gp.Likelihoo
 	}
 	ja := q.w.project(q.dual())
 	var jz []float64
-	if _, constant := lik.(*glm.Gaussian); form == Refit {
+	if _, constant := y.Likelihood.(*glm.Gaussian); form == Refit {
 		t.moving = make([]float64, len(groups))
 		if !constant {
-			if jz, err = q.moving(ctx, lik); err != nil {
+			if jz, err = q.moving(ctx, y); err != nil {
 				return nil, err
 			}
 		}
@@ -262,7 +262,7 @@ func (q *weightPosterior) zeroLeverage(ctx context.Context, out, unit, data []fl
 }
 
 // moving returns Jᵀz with z = (I + ΛK)⁻¹q and qᵀdf = Σ_i tr(C_ii dΛ_i) (E10).
-func (q *weightPosterior) moving(ctx context.Context, lik gp.Likelihood) ([]float64, error) {
+func (q *weightPosterior) moving(ctx context.Context, y *gp.Targets) ([]float64, error) {
 	p := q.w.m.p
 	c := p.X.Outputs()
 	slope := make([]float64, len(q.f))
@@ -280,7 +280,7 @@ func (q *weightPosterior) moving(ctx context.Context, lik gp.Likelihood) ([]floa
 				}
 			}
 			n := lo + i
-			gp.CurvatureSlopeTo(slope[n*c:(n+1)*c], lik, p.Y.RawRowView(n), q.s.F.RawRowView(n), cov)
+			y.SlopeTo(slope[n*c:(n+1)*c], n, q.s.F.RawRowView(n), cov)
 			return nil
 		})
 	})

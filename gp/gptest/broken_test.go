@@ -289,7 +289,7 @@ func dual(change func(mean, cov *mat.Dense)) func(t *testing.T) {
 			t.Fatal(err)
 		}
 		y, k := mat.NewDense(5, 1, []float64{0, 1, 1, 0, 1}), ntk.Dense(flat{}, start)
-		s := testref.Must(gp.NewSites(y, x.F, logistic{}))(t)
+		s := testref.Must(gp.NewSites(gp.NewTargets(y, logistic{}), x.F))(t)
 		fit := func(t *testing.T, x *linearize.Batch, s *gp.Sites) *gp.Exact {
 			return testref.Must(gp.Fit(t.Context(), k, x, s, &gp.Options{Mean: gp.LinearGaussian}))(t)
 		}

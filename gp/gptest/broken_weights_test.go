@@ -21,7 +21,7 @@ func weights(a alteredWeights) func(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := testref.Must(gp.NewSites(mat.NewDense(5, 1, []float64{0, 1, 1, 0, 1}), x.F, logistic{}))(t)
+		s := testref.Must(gp.NewSites(gp.NewTargets(mat.NewDense(5, 1, []float64{0, 1, 1, 0, 1}), logistic{}), x.F))(t)
 		a.Weights, err = weightspace.FitStructure(t.Context(), weightspace.Diagonal, x, s, flat{}, start, nil)
 		if err != nil {
 			t.Fatal(err)

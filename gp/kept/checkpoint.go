@@ -10,7 +10,6 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/mode"
-	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/store"
 )
@@ -56,7 +55,7 @@ func (p *Posterior) write(fit *saved.Fit, s *mode.State, pre *preconditioner, lo
 }
 
 // read returns the state in Options.Resume, and makes the preconditioner anew.
-func (p *Posterior) read(ctx context.Context, fit *saved.Fit, pre *preconditioner, y *mat.Dense, lik gp.Likelihood) (*mode.State, error) {
+func (p *Posterior) read(ctx context.Context, fit *saved.Fit, pre *preconditioner, y *gp.Targets) (*mode.State, error) {
 	var c checkpoint
 	r := p.o.Resume.Reader("checkpoint.")
 	fit.Check(r)
@@ -67,13 +66,13 @@ func (p *Posterior) read(ctx context.Context, fit *saved.Fit, pre *preconditione
 	if !saved.Load(r, c.fields(fit.N*fit.C, p.p)) {
 		return nil, r.Err()
 	}
-	if is := newton.LogLik(lik, y, c.f); !(math.Abs(is-c.logLik) <= 1e-9*math.Max(1, math.Abs(is))) {
+	if is := y.LogLik(c.f); !(math.Abs(is-c.logLik) <= 1e-9*math.Max(1, math.Abs(is))) {
 		saved.Differs(r, fmt.Sprintf("the likelihood: log p(y|f) is %v and not %v", is, c.logLik))
 		return nil, r.Err()
 	}
 	if c.Preconditioned {
 		pre.total, pre.most, pre.steps, pre.f = c.total, c.Most, c.Taken, slices.Clone(c.preconditioned)
-		sites, err := gp.NewSites(y, mat.NewDense(fit.N, fit.C, pre.f), lik)
+		sites, err := gp.NewSites(y, mat.NewDense(fit.N, fit.C, pre.f))
 		if err != nil {
 			return nil, err
 		}

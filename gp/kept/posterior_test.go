@@ -26,7 +26,7 @@ func fit(t *testing.T, q *testkit.Problem, o *kept.Options) *kept.Posterior {
 
 func refit(t *testing.T, q *testkit.Problem, o *kept.Options) *kept.Posterior {
 	t.Helper()
-	return testref.Must(kept.Refit(t.Context(), testkit.InTiles(q.Train, 7), q.Y, q.Likelihood, q.Prior, q.Theta, o))(t)
+	return testref.Must(kept.Refit(t.Context(), testkit.InTiles(q.Train, 7), q.Targets(), q.Prior, q.Theta, o))(t)
 }
 
 // requireNear compares relative to the largest entry of want, and of one.
@@ -84,7 +84,7 @@ func TestAllRowsAreExact(t *testing.T) {
 				require.Panics(t, func() { p.EvidenceRefit() })
 			}
 			p := refit(t, q, nil)
-			x := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+			x := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
 			requireExact(t, q, p, x)
 			require.InEpsilon(t, x.EvidenceRefit().Value, p.EvidenceRefit().Value, 1e-9)
 			require.True(t, p.Refitted())

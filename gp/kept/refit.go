@@ -28,21 +28,21 @@ const smallGradient = 1e-9
 // Each Newton step takes one product with Jᵀ and two for each step of conjugate gradients, and
 // with Options.Products, near the mode, one with J of the source. Warnings holds a warning of
 // refit-gap where α differs from the residual at m + Kα. The errors are those of mode.Find and Fit.
-func Refit(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
+func Refit(ctx context.Context, x linearize.Source, y *gp.Targets, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
 	gradient := smallGradient
-	if _, ok := lik.(gp.Scored); ok {
+	if y.Scored() {
 		gradient = 0
 	}
-	found, err := FindMode(ctx, x, y, lik, prior, theta, gradient, o)
+	found, err := FindMode(ctx, x, y, prior, theta, gradient, o)
 	if err != nil {
 		return nil, err
 	}
-	return AtMode(ctx, x, y, lik, prior, theta, found, o)
+	return AtMode(ctx, x, y, prior, theta, found, o)
 }
 
 // AtMode is what Refit returns where FindMode has found the mode: no part of the search for it depends on
 // Options.Strength, so that this may be chosen by the sites there.
-func AtMode(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, found *mode.Mode, o *Options) (*Posterior, error) {
+func AtMode(ctx context.Context, x linearize.Source, y *gp.Targets, prior ntk.Prior, theta []float64, found *mode.Mode, o *Options) (*Posterior, error) {
 	p := newPosterior(x, prior, theta, o)
 	p.refit = true
 	if err := p.measure(ctx); err != nil {
@@ -69,7 +69,7 @@ func AtMode(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likeli
 	}
 	floats.Add(f, dense.Flat(found.Sites.F))
 	var err error
-	if p.sites, err = gp.NewSites(y, mat.NewDense(p.x.Len(), p.c, f), lik); err != nil {
+	if p.sites, err = gp.NewSites(y, mat.NewDense(p.x.Len(), p.c, f)); err != nil {
 		return nil, err
 	}
 	off := floats.SubTo(make([]float64, len(p.alpha)), p.alpha, dense.Flat(p.sites.Residual))
@@ -91,7 +91,7 @@ func AtMode(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likeli
 // FindMode returns the mode at which Refit would be, with no covariance. The search ends where the
 // norm of the gradient is the given one (mode.Options.Gradient), and its errors are those of
 // Refit.
-func FindMode(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, gradient float64, o *Options) (*mode.Mode, error) {
+func FindMode(ctx context.Context, x linearize.Source, y *gp.Targets, prior ntk.Prior, theta []float64, gradient float64, o *Options) (*mode.Mode, error) {
 	p := newPosterior(x, prior, theta, o)
 	if err := p.measure(ctx); err != nil {
 		return nil, err
@@ -106,15 +106,15 @@ func FindMode(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Like
 		search.Products = p.products()
 	}
 	if p.o.Checkpoint != nil || p.o.Resume != nil {
-		fit, err := saved.NewFit(ctx, "kept.Refit", checkpointVersion, p.x.Len(), p.c, y, saved.Of(p.x, p.kernel))
+		fit, err := saved.NewFit(ctx, "kept.Refit", checkpointVersion, p.x.Len(), p.c, y.Y, y.Weights, saved.Of(p.x, p.kernel))
 		if err != nil {
 			return nil, err
 		}
 		if p.o.Checkpoint != nil {
-			search.State = func(s *mode.State) error { return p.write(fit, s, pre, newton.LogLik(lik, y, s.F)) }
+			search.State = func(s *mode.State) error { return p.write(fit, s, pre, y.LogLik(s.F)) }
 		}
 		if p.o.Resume != nil {
-			if search.Resume, err = p.read(ctx, fit, pre, y, lik); err != nil {
+			if search.Resume, err = p.read(ctx, fit, pre, y); err != nil {
 				return nil, err
 			}
 		}
@@ -125,5 +125,5 @@ func FindMode(ctx context.Context, x linearize.Source, y *mat.Dense, lik gp.Like
 		prior.MeanTo(search.Start)
 		floats.Add(search.Start, near.weights)
 	}
-	return mode.Find(ctx, p.x, y, lik, prior, theta, search)
+	return mode.Find(ctx, p.x, y, prior, theta, search)
 }

@@ -57,7 +57,7 @@ func TestE16RefitIsExactInMean(t *testing.T) {
 	for _, q := range append(testkit.Problems(t), testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)) {
 		t.Run(q.Name, func(t *testing.T) {
 			t.Parallel()
-			x := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+			x := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
 			var mean, want mat.Dense
 			require.NoError(t, x.PredictTo(t.Context(), &want, nil, q.Test))
 			all := refit(t, q, nil)
@@ -132,7 +132,7 @@ func requireStep(t *testing.T, q *testkit.Problem, p *kept.Posterior) {
 func TestE19(t *testing.T) {
 	for _, q := range testkit.Problems(t) {
 		t.Run(q.Name, func(t *testing.T) {
-			x := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil))(t)
+			x := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
 			p := refit(t, q, &kept.Options{Strength: median(fit(t, q, nil).Kept().Strength), MaxNewton: 1})
 			requireClosed(t, q, p)
 			var got, want, prior mat.Dense
@@ -183,8 +183,8 @@ func TestRefitWithFixedParameters(t *testing.T) {
 	q := testkit.Problems(t)[5]
 	prior := fixed{q.Prior}
 	kernel := ntk.New(prior, q.Theta, nil)
-	x := testref.Must(gp.Refit(t.Context(), kernel, q.Train, q.Y, q.Likelihood, nil))(t)
-	p := testref.Must(kept.Refit(t.Context(), q.Train, q.Y, q.Likelihood, prior, q.Theta, nil))(t)
+	x := testref.Must(gp.Refit(t.Context(), kernel, q.Train, q.Targets(), nil))(t)
+	p := testref.Must(kept.Refit(t.Context(), q.Train, q.Targets(), prior, q.Theta, nil))(t)
 	var got, want mat.Dense
 	require.NoError(t, p.PredictTo(t.Context(), &got, nil, q.Test))
 	require.NoError(t, x.PredictTo(t.Context(), &want, nil, q.Test))
@@ -243,7 +243,7 @@ func TestStops(t *testing.T) {
 				cancel()
 			}
 		}}
-		_, err := kept.Refit(ctx, q.Train, q.Y, q.Likelihood, q.Prior, q.Theta, o)
+		_, err := kept.Refit(ctx, q.Train, q.Targets(), q.Prior, q.Theta, o)
 		require.ErrorIs(t, err, context.Canceled, stage)
 		cancel()
 	}
@@ -259,12 +259,12 @@ func TestRefusals(t *testing.T) {
 	for _, most := range []int64{1000, kept.Bytes(q.N, q.C, q.Train.P, 0) + 8} {
 		_, err := kept.Fit(t.Context(), q.Train, q.Sites(t), q.Prior, q.Theta, &kept.Options{MaxMemory: most})
 		require.ErrorAs(t, err, &memory)
-		_, err = kept.Refit(t.Context(), q.Train, q.Y, q.Likelihood, q.Prior, q.Theta, &kept.Options{MaxMemory: most})
+		_, err = kept.Refit(t.Context(), q.Train, q.Targets(), q.Prior, q.Theta, &kept.Options{MaxMemory: most})
 		require.ErrorAs(t, err, &memory)
 	}
 	_, err := kept.Fit(t.Context(), q.Train, q.Sites(t), q.Prior, q.Theta, &kept.Options{Strength: math.MaxFloat64})
 	require.ErrorIs(t, err, gp.ErrNoExamples)
-	_, err = kept.Refit(t.Context(), q.Train.Slice(0, 0), q.Y, q.Likelihood, q.Prior, q.Theta, nil)
+	_, err = kept.Refit(t.Context(), q.Train.Slice(0, 0), q.Targets(), q.Prior, q.Theta, nil)
 	require.ErrorIs(t, err, gp.ErrNoExamples)
 	for _, o := range []kept.Options{{Strength: -1}, {PriorVariance: -1}, {MaxNewton: -1}, {MaxProducts: -1}, {MaxMemory: -1}, {Workers: -1}, {Mean: 7}} {
 		require.Panics(t, func() { _, _ = kept.Fit(t.Context(), q.Train, q.Sites(t), q.Prior, q.Theta, &o) })
@@ -293,7 +293,7 @@ func TestRefitNear(t *testing.T) {
 					steps[i] = done
 				}
 			}}
-			p := testref.Must(kept.Refit(t.Context(), q.Train, q.Y, q.Likelihood, other, q.Theta, o))(t)
+			p := testref.Must(kept.Refit(t.Context(), q.Train, q.Targets(), other, q.Theta, o))(t)
 			require.Same(t, from, o.Near)
 			require.NoError(t, p.PredictTo(t.Context(), &f[i], nil, q.Test))
 		}

@@ -131,7 +131,7 @@ func checkpointed(t *testing.T, q *testkit.Problem, o kept.Options, at int) (f *
 		}
 		return errInterrupted
 	}
-	if _, err := kept.Refit(t.Context(), testkit.InTiles(q.Train, 7), q.Y, q.Likelihood, q.Prior, q.Theta, &o); err == nil {
+	if _, err := kept.Refit(t.Context(), testkit.InTiles(q.Train, 7), q.Targets(), q.Prior, q.Theta, &o); err == nil {
 		return nil, false
 	} else {
 		require.ErrorIs(t, err, errInterrupted)
@@ -172,7 +172,7 @@ func TestRefitResumesNoOther(t *testing.T) {
 	f, ok := checkpointed(t, q, kept.Options{}, 1)
 	require.True(t, ok)
 	ask := func(q *testkit.Problem, y *mat.Dense, prior ntk.Prior) error {
-		_, err := kept.Refit(t.Context(), q.Train, y, q.Likelihood, prior, q.Theta, &kept.Options{Resume: f})
+		_, err := kept.Refit(t.Context(), q.Train, gp.NewTargets(y, q.Likelihood), prior, q.Theta, &kept.Options{Resume: f})
 		return err
 	}
 	require.NoError(t, ask(q, q.Y, q.Prior))

@@ -22,7 +22,7 @@ func each(t *testing.T, do func(t *testing.T, q *testkit.Problem, s *gp.Sites)) 
 	t.Helper()
 	for _, q := range append(testkit.Problems(t), testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)) {
 		t.Run(q.Name, func(t *testing.T) {
-			s := testref.Must(gp.NewSites(q.Y, q.Train.F, q.Likelihood))(t)
+			s := testref.Must(gp.NewSites(q.Targets(), q.Train.F))(t)
 			do(t, q, s)
 		})
 	}
@@ -82,7 +82,7 @@ func TestE16Threshold(t *testing.T) {
 // Where a share of the examples may be over, that many are and no more.
 func TestThresholdShare(t *testing.T) {
 	q := testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)
-	s := testref.Must(gp.NewSites(q.Y, q.Train.F, q.Likelihood))(t)
+	s := testref.Must(gp.NewSites(q.Targets(), q.Train.F))(t)
 	last := q.N*q.C + 1
 	for allowed := range q.T {
 		found, err := kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &kept.ThresholdOptions{Within: 0.01, Share: 1 - (float64(allowed)+0.5)/float64(q.T)})
@@ -103,7 +103,7 @@ func TestThresholdShare(t *testing.T) {
 // workers, and a small bound on memory or on the rows leaves out the weakest.
 func TestThresholdOfSample(t *testing.T) {
 	q := testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)
-	s := testref.Must(gp.NewSites(q.Y, q.Train.F, q.Likelihood))(t)
+	s := testref.Must(gp.NewSites(q.Targets(), q.Train.F))(t)
 	find := func(o kept.ThresholdOptions) *kept.Threshold {
 		o.Examples = 25
 		return testref.Must(kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &o))(t)
@@ -131,7 +131,7 @@ func searchBytes(t *testing.T, q *testkit.Problem, n int) int64 {
 func TestE16ShortMemory(t *testing.T) {
 	kept.SetFirstMost(t, 40)
 	q := testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)
-	s := testref.Must(gp.NewSites(q.Y, q.Train.F, q.Likelihood))(t)
+	s := testref.Must(gp.NewSites(q.Targets(), q.Train.F))(t)
 	find := func(o kept.ThresholdOptions) *kept.Threshold {
 		o.Within, o.Share = .05, 1
 		return testref.Must(kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &o))(t)
@@ -187,7 +187,7 @@ func TestE16ShortMemory(t *testing.T) {
 func TestE16WeakerRows(t *testing.T) {
 	kept.SetFirstMost(t, 40)
 	q := testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)
-	s := testref.Must(gp.NewSites(q.Y, q.Train.F, q.Likelihood))(t)
+	s := testref.Must(gp.NewSites(q.Targets(), q.Train.F))(t)
 	all := testref.Must(gp.Keep(t.Context(), q.Kernel, q.Train, s, nil))(t)
 	require.Greater(t, all.Len(), 80)
 	looked := map[int]bool{}
@@ -207,7 +207,7 @@ func TestE16WeakerRows(t *testing.T) {
 
 func TestThresholdRefusals(t *testing.T) {
 	q := testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)
-	s := testref.Must(gp.NewSites(q.Y, q.Train.F, q.Likelihood))(t)
+	s := testref.Must(gp.NewSites(q.Targets(), q.Train.F))(t)
 	for _, o := range []kept.ThresholdOptions{{Within: -1}, {Share: 2}, {Examples: -1}, {Most: -1}} {
 		require.Panics(t, func() { _, _ = kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &o) })
 	}
@@ -227,7 +227,7 @@ func TestE16Represented(t *testing.T) {
 	kept.SetFirstMost(t, 60)
 	kept.SetMostAlone(t, 0, 500, 300)
 	q := testkit.NewProblem("many", 11, 400, 3, glm.Categorical{}, 3)
-	s := testref.Must(gp.NewSites(q.Y, q.Train.F, q.Likelihood))(t)
+	s := testref.Must(gp.NewSites(q.Targets(), q.Train.F))(t)
 	exact := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, s, nil))(t)
 	var want mat.Dense
 	require.NoError(t, exact.PredictTo(t.Context(), nil, &want, q.Test))

@@ -109,8 +109,8 @@ func (o *MatchOptions) directions(n, c, p int) (int, error) {
 // likelihood, which is not concave; an error of gp.NewSites; a *gp.MemoryError where not even 8 directions fit. The
 // result does not depend on the number of workers. Besides src, FindMatch holds the directions and a few more
 // vectors of P and N·C numbers.
-func FindMatch(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *MatchOptions) (*Match, error) {
-	if _, ok := lik.(gp.Scored); ok {
+func FindMatch(ctx context.Context, src linearize.Source, y *gp.Targets, prior ntk.Prior, theta []float64, o *MatchOptions) (*Match, error) {
+	if y.Scored() {
 		return nil, errors.New("mode: a match needs a likelihood that is concave in f, and noise that depends on the input has none; state the prior precision")
 	}
 	var d MatchOptions
@@ -141,14 +141,14 @@ func FindMatch(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.L
 	if n != src.Len() {
 		panic("mode: outputs and examples differ in number")
 	}
-	if err := gp.CheckTargets(y, n, c, lik); err != nil {
+	if err := y.CheckFor(n, c); err != nil {
 		return nil, err
 	}
 	f := dense.Flat(outputs)
 	if i := dense.NotFinite(f); i >= 0 {
 		return nil, &gp.NotFiniteError{What: "network output", Row: i / c, Output: i % c, Value: f[i]}
 	}
-	if m.network = newton.LogLik(lik, y, f); math.IsNaN(m.network) || math.IsInf(m.network, 0) {
+	if m.network = y.LogLik(f); math.IsNaN(m.network) || math.IsInf(m.network, 0) {
 		return nil, &gp.NotFiniteError{What: "log p(y|f)", Value: m.network}
 	}
 	directions, err := d.directions(n, c, len(theta))
@@ -157,7 +157,7 @@ func FindMatch(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.L
 	}
 	p := len(theta)
 	workers := d.Workers
-	s := &span{y: y, lik: lik, n: n, c: c, workers: workers, mean: make([]float64, n*c), v: dense.New(directions, p), w: dense.New(n*c, directions)}
+	s := &span{y: y, n: n, c: c, workers: workers, mean: make([]float64, n*c), v: dense.New(directions, p), w: dense.New(n*c, directions)}
 	s.v.Rows, s.w.Cols = 0, 0
 	m.span = s
 	if err := m.start(ctx, f, theta); err != nil {
@@ -192,7 +192,7 @@ func (m *matchSearch) start(ctx context.Context, f, theta []float64) error {
 	if i := dense.NotFinite(m.span.mean); i >= 0 {
 		return &gp.NotFiniteError{What: "prior mean", Row: i / m.span.c, Output: i % m.span.c, Value: m.span.mean[i]}
 	}
-	m.prior = newton.LogLik(m.span.lik, m.span.y, m.span.mean)
+	m.prior = m.span.y.LogLik(m.span.mean)
 	if !(m.network > m.prior) {
 		return &gp.NoMatchError{Network: m.network, Prior: m.prior}
 	}

@@ -53,7 +53,7 @@ func ascend(t *testing.T, q *testkit.Problem, prior ntk.Prior, part float64) *ma
 	from := p.network(t)
 	target := from + part*(p.logLik(t, lowest)-from)
 	for p.network(t) < target-.01*(target-from) {
-		s := testref.Must(gp.NewSites(q.Y, f, q.Likelihood))(t)
+		s := testref.Must(gp.NewSites(q.Targets(), f))(t)
 		var g mat.Dense
 		g.Mul(j.T(), testkit.Column(s.Residual))
 		for ; ; step /= 2 {
@@ -62,7 +62,7 @@ func ascend(t *testing.T, q *testkit.Problem, prior ntk.Prior, part float64) *ma
 			for i := range next {
 				next[i] = p.theta[i] + step*variance[i]*g.At(i, 0)
 			}
-			to, err := gp.NewSites(q.Y, at(next), q.Likelihood)
+			to, err := gp.NewSites(q.Targets(), at(next))
 			if err == nil && to.LogLik > s.LogLik && to.LogLik < target {
 				p.theta, f, step = next, to.F, step*1.5
 				p.train.F = f
@@ -99,14 +99,14 @@ func (p scaledPrior) VarianceTo(dst []float64) {
 func (p *matchProblem) logLik(t *testing.T, log float64) float64 {
 	t.Helper()
 	k := ntk.New(scaledPrior{Prior: p.prior, factor: math.Exp(-log)}, p.theta, nil)
-	e := testref.Must(gp.Refit(t.Context(), k, p.train, p.y, p.lik, nil))(t)
+	e := testref.Must(gp.Refit(t.Context(), k, p.train, gp.NewTargets(p.y, p.lik), nil))(t)
 	return e.Sites().LogLik
 }
 
 // network returns ℓ of the network.
 func (p *matchProblem) network(t *testing.T) float64 {
 	t.Helper()
-	s := testref.Must(gp.NewSites(p.y, p.train.F, p.lik))(t)
+	s := testref.Must(gp.NewSites(gp.NewTargets(p.y, p.lik), p.train.F))(t)
 	return s.LogLik
 }
 
@@ -143,7 +143,7 @@ func TestMatchE21(t *testing.T) {
 						if what == "restarts" && strings.Contains(q.Name, "saturated") {
 							continue // ℓ is nearly piecewise linear, so that what was learnt of Λ does not last
 						}
-						m, err := mode.FindMatch(t.Context(), testkit.InTiles(p.train, 7), p.y, p.lik, p.prior, p.theta, o)
+						m, err := mode.FindMatch(t.Context(), testkit.InTiles(p.train, 7), gp.NewTargets(p.y, p.lik), p.prior, p.theta, o)
 						require.NoError(t, err, what)
 						require.Empty(t, m.Warnings, what)
 						got := math.Log(m.Factor)
@@ -168,11 +168,11 @@ func TestMatchE21(t *testing.T) {
 func TestMatchOfAMode(t *testing.T) {
 	for _, q := range testkit.Problems(t) {
 		for _, want := range []float64{.01, 1, 40} {
-			v, err := mode.Find(t.Context(), q.Train, q.Y, q.Likelihood, scaledPrior{Prior: q.Prior, factor: 1 / want}, q.Theta, nil)
+			v, err := mode.Find(t.Context(), q.Train, q.Targets(), scaledPrior{Prior: q.Prior, factor: 1 / want}, q.Theta, nil)
 			require.NoError(t, err)
 			at := *q.Train
 			at.F = v.Sites.F
-			m := testref.Must(mode.FindMatch(t.Context(), &at, q.Y, q.Likelihood, q.Prior, v.Theta, nil))(t)
+			m := testref.Must(mode.FindMatch(t.Context(), &at, q.Targets(), q.Prior, v.Theta, nil))(t)
 			require.InDelta(t, math.Log(want), math.Log(m.Factor), m.Error, q.Name)
 			if want != 1 {
 				require.LessOrEqual(t, m.Error, .01)
@@ -189,13 +189,13 @@ func TestNoMatchE21(t *testing.T) {
 	for i := range q.N {
 		worse.F.Set(i, (int(q.Y.At(i, 0))+1)%q.C, 900)
 	}
-	_, err := mode.FindMatch(t.Context(), &worse, q.Y, q.Likelihood, scaledPrior{Prior: q.Prior, factor: 1}, q.Theta, nil)
+	_, err := mode.FindMatch(t.Context(), &worse, q.Targets(), scaledPrior{Prior: q.Prior, factor: 1}, q.Theta, nil)
 	none := testref.As[*gp.NoMatchError](t, err)
 	require.Less(t, none.Network, none.Prior)
-	_, err = mode.FindMatch(t.Context(), q.Train, q.Y, q.Likelihood, q.Prior, q.Theta, &mode.MatchOptions{MaxMemory: 1000})
+	_, err = mode.FindMatch(t.Context(), q.Train, q.Targets(), q.Prior, q.Theta, &mode.MatchOptions{MaxMemory: 1000})
 	testref.As[*gp.MemoryError](t, err)
 	h := testkit.Heteroscedastic()
-	_, err = mode.FindMatch(t.Context(), h.Train, h.Y, h.Likelihood, h.Prior, h.Theta, nil)
+	_, err = mode.FindMatch(t.Context(), h.Train, gp.NewTargets(h.Y, h.Likelihood), h.Prior, h.Theta, nil)
 	require.ErrorContains(t, err, "concave")
 }
 
@@ -230,7 +230,7 @@ const mostDense = 2000
 func (p *matchProblem) find(t *testing.T, net *network.Network) *mode.Match {
 	t.Helper()
 	products := testref.Must(net.Products(p.train.X))(t)
-	m, err := mode.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, &mode.MatchOptions{Products: products, Outputs: p.train.F})
+	m, err := mode.FindMatch(t.Context(), p.train, gp.NewTargets(p.y, p.lik), p.prior, p.theta, &mode.MatchOptions{Products: products, Outputs: p.train.F})
 	require.NoError(t, err)
 	require.Empty(t, m.Warnings)
 	log := math.Log(m.Factor)
@@ -285,12 +285,12 @@ func TestMatchCases(t *testing.T) {
 func TestMatchInterpolates(t *testing.T) {
 	q := testkit.Problems(t)[2]
 	p := ascend(t, q, q.Prior, .999)
-	m, err := mode.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, &mode.MatchOptions{Least: .5})
+	m, err := mode.FindMatch(t.Context(), p.train, gp.NewTargets(p.y, p.lik), p.prior, p.theta, &mode.MatchOptions{Least: .5})
 	require.NoError(t, err)
 	require.True(t, m.Bounded)
 	require.InDelta(t, .5, m.Factor, 1e-12)
 	require.Less(t, p.logLik(t, math.Log(.5)), p.network(t))
-	free := testref.Must(mode.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, nil))(t)
+	free := testref.Must(mode.FindMatch(t.Context(), p.train, gp.NewTargets(p.y, p.lik), p.prior, p.theta, nil))(t)
 	require.False(t, free.Bounded)
 	require.Less(t, free.Factor, .5)
 }
@@ -301,7 +301,7 @@ func TestMatchStops(t *testing.T) {
 	q := testkit.Problems(t)[5]
 	p := ascend(t, q, q.Prior, .9)
 	find := func(ctx context.Context, o *mode.MatchOptions) (*mode.Match, error) {
-		return mode.FindMatch(ctx, testkit.InTiles(p.train, 3), p.y, p.lik, p.prior, p.theta, o)
+		return mode.FindMatch(ctx, testkit.InTiles(p.train, 3), gp.NewTargets(p.y, p.lik), p.prior, p.theta, o)
 	}
 	done := 0
 	m := testref.Must(find(t.Context(), &mode.MatchOptions{MaxPasses: 6, Progress: func(stage string, n, total int) {
@@ -325,7 +325,7 @@ func TestMatchWorkers(t *testing.T) {
 	p := ascend(t, q, q.Prior, .3)
 	var want *mode.Match
 	for _, workers := range []int{1, 5} {
-		m, err := mode.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, &mode.MatchOptions{Workers: workers})
+		m, err := mode.FindMatch(t.Context(), p.train, gp.NewTargets(p.y, p.lik), p.prior, p.theta, &mode.MatchOptions{Workers: workers})
 		require.NoError(t, err)
 		if want == nil {
 			want = m
@@ -334,7 +334,7 @@ func TestMatchWorkers(t *testing.T) {
 	}
 	before := runtime.GOMAXPROCS(1)
 	defer runtime.GOMAXPROCS(before)
-	m := testref.Must(mode.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, nil))(t)
+	m := testref.Must(mode.FindMatch(t.Context(), p.train, gp.NewTargets(p.y, p.lik), p.prior, p.theta, nil))(t)
 	require.Equal(t, want, m)
 }
 
@@ -353,7 +353,7 @@ func TestMatchFromPriorMean(t *testing.T) {
 		}
 	}
 	p.prior = movedPrior{scaledPrior{Prior: q.Prior, factor: 1, held: func(i int) bool { return i%2 == 1 }}, mean}
-	m := testref.Must(mode.FindMatch(t.Context(), p.train, p.y, p.lik, p.prior, p.theta, nil))(t)
+	m := testref.Must(mode.FindMatch(t.Context(), p.train, gp.NewTargets(p.y, p.lik), p.prior, p.theta, nil))(t)
 	require.Empty(t, m.Warnings)
 	p.requireRoot(t, math.Log(m.Factor), m.Error+1e-4)
 }

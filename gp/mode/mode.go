@@ -82,7 +82,7 @@ type State struct {
 // Each Newton step takes one product with Jᵀ and up to MaxProducts products with both. If Options.Products are not
 // products with src itself, products with src are still used for f(x;θ*), for the exact function values once the
 // gradient is small, and for J d in the steps after that.
-func Find(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *Options) (*Mode, error) {
+func Find(ctx context.Context, src linearize.Source, y *gp.Targets, prior ntk.Prior, theta []float64, o *Options) (*Mode, error) {
 	p := len(theta)
 	var d Options
 	if o != nil {
@@ -98,7 +98,7 @@ func Find(ctx context.Context, src linearize.Source, y *mat.Dense, lik gp.Likeli
 	if d.Progress == nil {
 		d.Progress = func(string, int, int) {}
 	}
-	m := &modeSearch{o: d, y: y, lik: lik, exact: linearize.ProductsOf(src), theta: theta}
+	m := &modeSearch{o: d, y: y, exact: linearize.ProductsOf(src), theta: theta}
 	m.differ = o != nil && o.Products != nil
 	m.rough = m.differ
 	m.white = newton.NewWhitened(prior, len(theta))
@@ -170,8 +170,7 @@ func (m *modeSearch) values(ctx context.Context, products linearize.Products, v 
 // A modeSearch looks for whitened parameters z, θ = μ₀ + Σ₀^½ z, in the same way as the refit of a Posterior.
 type modeSearch struct {
 	o        Options
-	y        *mat.Dense
-	lik      gp.Likelihood
+	y        *gp.Targets
 	exact    linearize.Products
 	differ   bool      // Options.Products are not those of the source
 	rough    bool      // function values are by Options.Products, which need not be exact
@@ -189,7 +188,7 @@ const roughGradient = 1e-3
 
 // from returns the mode to which Newton steps from the point at lead.
 func (m *modeSearch) from(ctx context.Context, at *newton.Point) (*Mode, error) {
-	l, search := &newton.Objective{Lik: m.lik, Y: m.y}, newton.New(m.lik, m.o.MaxIter, false)
+	l, search := &newton.Objective{Y: m.y}, newton.New(m.y, m.o.MaxIter, false)
 	last := 0.0 // norm of the previous gradient; 0 for none
 	if s := m.o.Resume; s != nil {
 		search.Steps, search.Move, last = s.Steps, s.Move, s.Last
@@ -200,7 +199,7 @@ func (m *modeSearch) from(ctx context.Context, at *newton.Point) (*Mode, error) 
 				return nil, err
 			}
 		}
-		s, err := gp.NewSites(m.y, mat.NewDense(len(at.F)/m.c, m.c, at.F), m.lik)
+		s, err := gp.NewSites(m.y, mat.NewDense(len(at.F)/m.c, m.c, at.F))
 		if err != nil {
 			return nil, err
 		}
@@ -236,7 +235,7 @@ func (m *modeSearch) from(ctx context.Context, at *newton.Point) (*Mode, error) 
 				return nil, err
 			}
 			steps := search.Steps
-			search, m.rough, last = newton.New(m.lik, m.o.MaxIter, false), false, 0
+			search, m.rough, last = newton.New(m.y, m.o.MaxIter, false), false, 0
 			at, search.Steps = &newton.Point{Weights: at.Weights, F: f}, steps
 			continue
 		}
@@ -309,7 +308,7 @@ func (m *modeSearch) step(ctx context.Context, s *gp.Sites, at *newton.Point, gr
 // push returns J̃ v, N·C numbers.
 func (m *modeSearch) push(ctx context.Context, j linearize.Products, v []float64) ([]float64, error) {
 	scaled := floats.MulTo(make([]float64, len(v)), m.white.Root, v)
-	f := make([]float64, m.c*dense.Count(m.y))
+	f := make([]float64, m.c*m.y.Len())
 	return f, j.MulVecTo(ctx, f, scaled)
 }
 

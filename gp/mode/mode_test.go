@@ -25,7 +25,7 @@ func TestModeE9(t *testing.T) {
 			t.Parallel()
 			q := testkit.OpenReference(t, name)
 			theta := q.Net.Theta()
-			full := testref.Must(weightspace.Refit(t.Context(), q.Train, q.Y, q.Likelihood, q.Prior, theta, nil))(t)
+			full := testref.Must(weightspace.Refit(t.Context(), q.Train, q.Targets(), q.Prior, theta, nil))(t)
 			differences := testref.Must(q.Net.Products(q.X))(t)
 			curvature := make([]float64, len(theta))
 			for i := range curvature {
@@ -39,7 +39,7 @@ func TestModeE9(t *testing.T) {
 				if o != nil && o.Precondition != nil && len(theta) > 300 {
 					continue // a dense inverse takes too long
 				}
-				m, err := mode.Find(t.Context(), linearize.Rebatch(q.Train, 17), q.Y, q.Likelihood, q.Prior, theta, o)
+				m, err := mode.Find(t.Context(), linearize.Rebatch(q.Train, 17), q.Targets(), q.Prior, theta, o)
 				require.NoError(t, err, what)
 				require.Empty(t, m.Warnings, what)
 				tol := 1e-7
@@ -118,7 +118,7 @@ func TestModeStops(t *testing.T) {
 	q := testkit.OpenReference(t, "poisson")
 	theta := q.Net.Theta()
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := mode.Find(ctx, q.Train, q.Y, q.Likelihood, q.Prior, theta, &mode.Options{Progress: func(stage string, done, _ int) {
+	_, err := mode.Find(ctx, q.Train, q.Targets(), q.Prior, theta, &mode.Options{Progress: func(stage string, done, _ int) {
 		require.Equal(t, gp.StageNewton, stage)
 		require.Equal(t, 1, done)
 		cancel()
@@ -130,7 +130,7 @@ func TestModeStops(t *testing.T) {
 	}
 	at := testref.Must(q.Net.WithTheta(far))(t)
 	b := testref.Must(at.Linearize(t.Context(), q.X))(t)
-	m, err := mode.Find(t.Context(), b, q.Y, q.Likelihood, q.Prior, far, &mode.Options{MaxIter: 1, MaxProducts: 2})
+	m, err := mode.Find(t.Context(), b, q.Targets(), q.Prior, far, &mode.Options{MaxIter: 1, MaxProducts: 2})
 	require.NoError(t, err)
 	require.ErrorContains(t, linearize.FindWarning(m.Warnings, "refit-steps"), "after 1 Newton steps")
 }

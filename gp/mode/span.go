@@ -19,8 +19,7 @@ import (
 // A span is the set of whitened weights z = Vᵀa, where V has k orthonormal rows, with the functions f = m + W a, W
 // = J̃Vᵀ. It works in tiles of examples that do not depend on the number of workers.
 type span struct {
-	y       *mat.Dense
-	lik     gp.Likelihood
+	y       *gp.Targets
 	n, c    int
 	workers int
 	mean    []float64      // m, N·C
@@ -70,7 +69,7 @@ func (s *span) residuals(ctx context.Context, dst, a []float64) error {
 		f, c := s.values(a, lo, hi), s.c
 		for i := lo; i < hi; i++ {
 			at := (i - lo) * c
-			s.lik.Expand(dst[i*c:(i+1)*c], nil, nil, s.y.RawRowView(i), f[at:at+c])
+			s.y.Expand(i, dst[i*c:(i+1)*c], nil, nil, f[at:at+c])
 		}
 	})
 }
@@ -93,7 +92,7 @@ func (s *span) expand(ctx context.Context, a []float64, derivatives bool) (*expa
 		if !derivatives {
 			for i := lo; i < hi; i++ {
 				at := (i - lo) * c
-				logLik[t] += s.lik.Expand(nil, nil, nil, s.y.RawRowView(i), f[at:at+c])
+				logLik[t] += s.y.Expand(i, nil, nil, nil, f[at:at+c])
 			}
 			return
 		}
@@ -101,7 +100,7 @@ func (s *span) expand(ctx context.Context, a []float64, derivatives bool) (*expa
 		r, root, scaled := make([]float64, len(f)), make([]float64, c*c), dense.New(w.Rows, k)
 		for i := lo; i < hi; i++ {
 			at := (i - lo) * c
-			logLik[t] += s.lik.Expand(r[at:at+c], nil, root, s.y.RawRowView(i), f[at:at+c])
+			logLik[t] += s.y.Expand(i, r[at:at+c], nil, root, f[at:at+c])
 			// RᵀW
 			for j := range c {
 				row := dense.Row(scaled, at+j)

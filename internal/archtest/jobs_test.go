@@ -69,7 +69,7 @@ func (j job) prepare(b *testing.B) *prepared {
 
 func (p *prepared) fit(b *testing.B) *gp.Exact {
 	batch := testref.Must(p.net.Linearize(b.Context(), p.x))(b)
-	sites := testref.Must(gp.NewSites(p.y, batch.F, p.lik))(b)
+	sites := testref.Must(gp.NewSites(gp.NewTargets(p.y, p.lik), batch.F))(b)
 	return testref.Must(gp.Fit(b.Context(), p.kernel, batch, sites, nil))(b)
 }
 

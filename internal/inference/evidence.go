@@ -40,7 +40,7 @@ type EvidenceStudy struct {
 func NewEvidenceStudy(con *job.Job, p *problem.Problem, q *Posterior, groups []problem.PriorGroup, common bool) *EvidenceStudy {
 	s := &EvidenceStudy{con: con, problem: p, prior: q.prior, groups: groups, common: common, spans: problem.Spans(p.Model.Net, groups)}
 	if x, ok := q.Dual.Data().(*linearize.Batch); ok {
-		s.data = &evidence.Problem{X: x, Y: p.Examples.Y, Likelihood: p.Task.Likelihood, Theta: p.Model.Net.Theta(), Prior: s.prior, Groups: s.spans}
+		s.data = &evidence.Problem{X: x, Y: p.TrainTargets(), Theta: p.Model.Net.Theta(), Prior: s.prior, Groups: s.spans}
 	}
 	return s
 }
@@ -241,7 +241,7 @@ const (
 // which precision is the axis.
 func (s *EvidenceStudy) Curve(ctx context.Context, prior ntk.Prior, lik gp.Likelihood, precision float64) (out []result.EvidenceCurvePoint, at result.EvidenceValues, err error) {
 	p := *s.data
-	p.Prior, p.Groups, p.Likelihood = prior, nil, lik
+	p.Prior, p.Groups, p.Y = prior, nil, p.Y.Under(lik)
 	o := s.options()
 	o.PerGroup = false
 	m, err := evidence.New(ctx, &p, o)
@@ -280,7 +280,7 @@ func WithGPrior(ctx context.Context, con *job.Job, p *problem.Problem) (*problem
 	if err != nil {
 		return nil, err
 	}
-	sites, err := gp.SitesFrom(ctx, x, p.Examples.Y, p.Task.Likelihood)
+	sites, err := gp.SitesFrom(ctx, x, p.TrainTargets())
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)
 	}

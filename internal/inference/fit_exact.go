@@ -27,7 +27,7 @@ func (f *fit) exact(ctx context.Context) (*Posterior, error) {
 			if last = nil; before == nil { // it cannot be used again, also where this fails
 				last, err = g.exactDual(ctx, batch, nil)
 			} else {
-				last, err = before.Rescale(ctx, g.kernel, at/g.precision, f.problem.Examples.Y, f.problem.Task.Likelihood)
+				last, err = before.Rescale(ctx, g.kernel, at/g.precision, f.problem.TrainTargets())
 			}
 			if err != nil {
 				return nil, err
@@ -65,7 +65,7 @@ func (f *fit) exactDual(ctx context.Context, batch *linearize.Batch, formed *tim
 		f.con.Show(stage, done, total)
 	}}
 	if !f.options.AtTheta {
-		return gp.Refit(ctx, f.kernel, batch, f.problem.Examples.Y, f.problem.Task.Likelihood, o)
+		return gp.Refit(ctx, f.kernel, batch, f.problem.TrainTargets(), o)
 	}
 	return gp.Fit(ctx, f.kernel, batch, f.sites, o)
 }
@@ -74,7 +74,7 @@ func (f *fit) exactDual(ctx context.Context, batch *linearize.Batch, formed *tim
 func (f *fit) cgDual(ctx context.Context) (*cg.Posterior, error) {
 	o := &cg.Options{Mean: f.options.mean, MaxMemory: f.problem.Limits.Memory, Seed: f.problem.Limits.Seed, Progress: f.con.Show}
 	if !f.options.AtTheta {
-		return cg.Refit(ctx, f.kernel, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood, o)
+		return cg.Refit(ctx, f.kernel, f.source, f.problem.TrainTargets(), o)
 	}
 	return cg.Fit(ctx, f.kernel, f.source, f.sites, o)
 }

@@ -240,15 +240,15 @@ func (f *fit) throughInducing() (Flags, error) {
 // keptPosterior fits, or refits at the mode, with the rows that --within takes by the sites there, and completes the
 // options o. c is as in threshold. Where memory holds fewer rows, it measures what these give.
 func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, c *choice, o *kept.Options) (*Posterior, *kept.Threshold, error) {
-	y, lik, s := f.problem.Examples.Y, f.problem.Task.Likelihood, f.sites
+	y, s := f.problem.TrainTargets(), f.sites
 	o.Mean, o.Outputs, o.Start, o.MaxMemory, o.Progress = f.options.mean, f.outputs, f.near, f.problem.Limits.Memory, f.con.Show
 	if !f.options.AtTheta {
 		gradient := closeMode
-		if _, ok := lik.(gp.Scored); ok {
+		if y.Scored() {
 			gradient = 0
 		}
 		var err error
-		if f.mode, err = kept.FindMode(ctx, f.source, y, lik, f.prior, f.theta, gradient, o); err != nil {
+		if f.mode, err = kept.FindMode(ctx, f.source, y, f.prior, f.theta, gradient, o); err != nil {
 			return nil, nil, err
 		}
 		s = f.mode.Sites
@@ -277,7 +277,7 @@ func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, c *choi
 	o.Found = t
 	var dual *kept.Posterior
 	if !f.options.AtTheta {
-		dual, err = kept.AtMode(ctx, f.source, y, lik, f.prior, f.theta, f.mode, o)
+		dual, err = kept.AtMode(ctx, f.source, y, f.prior, f.theta, f.mode, o)
 		f.mode = nil
 	} else {
 		dual, err = kept.Fit(ctx, f.source, f.sites, f.prior, f.theta, o)

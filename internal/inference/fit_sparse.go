@@ -110,12 +110,12 @@ func (f *fit) sparsePosterior(dual *sparse.Posterior, z *sparse.Inducing) *Poste
 // subset conditions on the inducing examples alone.
 func (f *fit) subset(ctx context.Context, z *sparse.Inducing) (*Posterior, error) {
 	do := func(ctx context.Context, g *fit) (*Posterior, error) {
-		o, y, lik := g.sparseOptions(), problem.RowsAt(g.problem.Examples.Y, z.Rows), g.problem.Task.Likelihood
+		o, y := g.sparseOptions(), g.problem.TrainTargets().Rows(z.Rows)
 		var dual *sparse.Posterior
 		var err error
 		if !g.options.AtTheta {
-			dual, err = sparse.RefitSubset(ctx, g.kernel, g.source, y, lik, z, o)
-		} else if sites, e := gp.NewSites(y, problem.RowsAt(g.sites.F, z.Rows), lik); e != nil {
+			dual, err = sparse.RefitSubset(ctx, g.kernel, g.source, y, z, o)
+		} else if sites, e := gp.NewSites(y, problem.RowsAt(g.sites.F, z.Rows)); e != nil {
 			err = e
 		} else {
 			dual, err = sparse.FitSubset(ctx, g.kernel, g.source, sites, z, o)
@@ -205,7 +205,7 @@ func (f *fit) tuneNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Opt
 		rows := (&Posterior{How: Method{Name: "nystrom"}}).leftOut(p)
 		var last *sparse.Mode
 		try := func(ctx context.Context, precision float64) (*candidate, error) {
-			m, err := prior.Mode(ctx, train, start/precision, p.Examples.Y, p.Task.Likelihood, last)
+			m, err := prior.Mode(ctx, train, start/precision, p.TrainTargets(), last)
 			if err != nil {
 				return nil, err
 			}

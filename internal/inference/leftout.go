@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -59,16 +58,15 @@ func (v *Validation) leaveOut(ctx context.Context, refit *gp.Exact) (*LeftOutCom
 	if err := refit.LeaveOneOutTo(ctx, closed.mean, closed.cov, at, x); err != nil {
 		return nil, err
 	}
-	// A column of the targets marks the row that is left out.
-	var leaving gp.Likelihood = leavingOut{lik}
-	if scored, ok := lik.(gp.Scored); ok {
-		leaving = leavingOutScored{leavingOut{lik}, scored}
+	y := *v.problem.TrainTargets()
+	y.Weights = make([]float64, n)
+	for i := range y.Weights {
+		y.Weights[i] = v.problem.TrainTargets().Weight(i)
 	}
-	y := mat.NewDense(n, e.Y.RawMatrix().Cols+1, nil)
-	y.Slice(0, n, 0, e.Y.RawMatrix().Cols).(*mat.Dense).Copy(e.Y)
 	for i, row := range at {
-		y.Set(row, e.Y.RawMatrix().Cols, 1)
-		without, err := refit.Refit(ctx, y, leaving)
+		weight := y.Weights[row]
+		y.Weights[row] = 0
+		without, err := refit.Refit(ctx, &y)
 		if err != nil {
 			return nil, err
 		}
@@ -76,7 +74,7 @@ func (v *Validation) leaveOut(ctx context.Context, refit *gp.Exact) (*LeftOutCom
 		if err := without.PredictTo(ctx, mean, cov, batch.Slice(row, row+1)); err != nil {
 			return nil, err
 		}
-		y.Set(row, e.Y.RawMatrix().Cols, 0)
+		y.Weights[row] = weight
 		v.con.Show("leave one out", i+1, count)
 	}
 	if err := ctx.Err(); err != nil {
@@ -142,38 +140,6 @@ func (l *LeftOutComparison) ok() bool {
 	}
 	return true
 }
-
-// leavingOut is a likelihood whose targets have one more column. A row that is not 0 there has no part in it.
-type leavingOut struct{ glm.Likelihood }
-
-// leavingOutScored is leavingOut of a likelihood whose Λ is the Fisher information.
-type leavingOutScored struct {
-	leavingOut
-	scored gp.Scored
-}
-
-// CurvatureTo implements gp.Scored.
-func (l leavingOutScored) CurvatureTo(dst, y, f []float64) {
-	last := len(y) - 1
-	if clear(dst); y[last] == 0 {
-		l.scored.CurvatureTo(dst, y[:last], f)
-	}
-}
-
-// Expand implements gp.Likelihood.
-func (l leavingOut) Expand(residual, lambda, root, y, f []float64) float64 {
-	last := len(y) - 1
-	if y[last] == 0 {
-		return l.Likelihood.Expand(residual, lambda, root, y[:last], f)
-	}
-	clear(residual)
-	clear(lambda)
-	clear(root)
-	return 0
-}
-
-// CheckY checks all columns but the last.
-func (l leavingOut) CheckY(y []float64, c int) error { return l.Likelihood.CheckY(y[:len(y)-1], c) }
 
 // Text prints the comparison as part of the table of w.
 func (l *LeftOutComparison) Text(w io.Writer) {

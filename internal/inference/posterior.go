@@ -216,7 +216,7 @@ func (f *fit) linearize(ctx context.Context, keep bool) error {
 	if f.source, err = f.problem.TrainingExamples(ctx, keep); err != nil {
 		return err
 	}
-	if f.sites, err = gp.SitesFrom(ctx, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood); err != nil {
+	if f.sites, err = gp.SitesFrom(ctx, f.source, f.problem.TrainTargets()); err != nil {
 		return err
 	}
 	f.outputs = f.sites.F

@@ -206,7 +206,7 @@ func load(ctx context.Context, c *job.Job, p *problem.Problem) (*Posterior, erro
 		return nil, err
 	}
 	// Linearize the training examples as the method needs them, and read the posterior.
-	l := &loading{Posterior: q, con: c, problem: p, prior: kernelPrior, targets: &gp.Targets{Y: p.Examples.Y, Likelihood: p.Task.Likelihood}}
+	l := &loading{Posterior: q, con: c, problem: p, prior: kernelPrior, targets: p.TrainTargets()}
 	if l.x, err = p.TrainingExamples(ctx, s.whole || s.held == nil && p.KeepsJacobian()); err != nil {
 		return nil, p.TrainNames().ExplainError(err)
 	}

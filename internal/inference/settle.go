@@ -164,9 +164,8 @@ func (f *fit) openNoise(ctx context.Context, lik *glm.Gaussian, q *Posterior) (*
 	if err != nil {
 		return nil, err
 	}
-	y := f.problem.Examples.Y
 	if f.mode != nil {
-		if f.sites, err = gp.NewSites(y, f.mode.Sites.F, f.problem.Task.Likelihood); err != nil {
+		if f.sites, err = gp.NewSites(f.problem.TrainTargets(), f.mode.Sites.F); err != nil {
 			return nil, err
 		}
 	}
@@ -189,7 +188,7 @@ func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error)
 	switch {
 	case !f.seeks():
 	case f.settled.match.Used == AtMatch:
-		moved, m, err := dual.Match(ctx, f.kernelAt(), y, lik, o)
+		moved, m, err := dual.Match(ctx, f.kernelAt(), f.problem.TrainTargets(), o)
 		if err != nil {
 			return nil, err
 		}
@@ -200,14 +199,14 @@ func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error)
 	case f.source.Len()*f.problem.Model.Outputs <= namedOutputs:
 		// The match is named alone, so that the answer does not depend on the search for it.
 		o.Root = true
-		beside, err := dual.Refit(ctx, y, lik)
+		beside, err := dual.Refit(ctx, f.problem.TrainTargets())
 		if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
 			break
 		}
 		if err != nil {
 			return nil, err
 		}
-		_, m, err := beside.Match(ctx, f.kernelAt(), y, lik, o)
+		_, m, err := beside.Match(ctx, f.kernelAt(), f.problem.TrainTargets(), o)
 		if err != nil {
 			return nil, err
 		}
@@ -236,7 +235,7 @@ func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error)
 	} else if factor == 1 {
 		return dual, nil
 	}
-	return dual.Rescale(ctx, f.kernel, factor, y, f.problem.Task.Likelihood)
+	return dual.Rescale(ctx, f.kernel, factor, f.problem.TrainTargets())
 }
 
 // found takes over what the search for the match found.
@@ -411,8 +410,7 @@ func (f *fit) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	y, lik := f.problem.Examples.Y, f.problem.Task.Likelihood
-	m, err := mode.FindMatch(ctx, f.source, y, lik, f.prior, f.theta, &mode.MatchOptions{Products: products, Outputs: f.outputs, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show})
+	m, err := mode.FindMatch(ctx, f.source, f.problem.TrainTargets(), f.prior, f.theta, &mode.MatchOptions{Products: products, Outputs: f.outputs, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show})
 	if none := (*gp.NoMatchError)(nil); errors.As(err, &none) {
 		return f.found(ctx, &gp.Match{Factor: 1, Root: math.NaN(), Network: none.Network, End: gp.MatchNone})
 	}
@@ -450,7 +448,7 @@ func (f *fit) settleMode(ctx context.Context) error {
 		gradient = closeMode
 	}
 	o := &kept.Options{Products: products, Outputs: f.outputs, Start: f.near, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
-	if f.mode, err = kept.FindMode(ctx, f.source, f.problem.Examples.Y, f.problem.Task.Likelihood, f.prior, f.theta, gradient, o); err != nil {
+	if f.mode, err = kept.FindMode(ctx, f.source, f.problem.TrainTargets(), f.prior, f.theta, gradient, o); err != nil {
 		return err
 	}
 	f.sites = f.mode.Sites

@@ -201,7 +201,7 @@ func (s *Pass) part(ctx context.Context, part shard.Part, split *int) (*shard.Sh
 	}
 	var done *shard.Shard
 	if err == nil {
-		done, err = shard.Compute(ctx, s.base, s.move, source, of.Examples.Y, of.Task.Likelihood)
+		done, err = shard.Compute(ctx, s.base, s.move, source, of.TrainTargets())
 	}
 	if err == nil {
 		err = s.fit.con.EndPart(ctx, "kernel")

@@ -112,7 +112,7 @@ func (s *WeightFlags) fit(ctx context.Context, c *job.Job, p *problem.Problem, f
 	wo := &weightspace.Options{Mean: o.mean, MaxMemory: p.Limits.Memory, Progress: c.Show}
 	sites := f.sites
 	if f.flags.Refit {
-		found, err := mode.Find(ctx, f.source, p.Examples.Y, p.Task.Likelihood, f.prior, f.theta, &mode.Options{Progress: c.Show})
+		found, err := mode.Find(ctx, f.source, p.TrainTargets(), f.prior, f.theta, &mode.Options{Progress: c.Show})
 		if err != nil {
 			return nil, p.TrainNames().ExplainError(err)
 		}

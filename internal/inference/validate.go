@@ -93,12 +93,11 @@ func (v *Validation) exact(ctx context.Context, dual *gp.Exact) error {
 	if err := v.compare(ctx, dual, w, x); err != nil {
 		return err
 	}
-	e, lik := v.problem.Examples, v.problem.Task.Likelihood
-	refit, err := dual.Refit(ctx, e.Y, lik)
+	refit, err := dual.Refit(ctx, v.problem.TrainTargets())
 	if err != nil {
 		return err
 	}
-	if w, err = w.Refit(ctx, e.Y, lik); err != nil {
+	if w, err = w.Refit(ctx, v.problem.TrainTargets()); err != nil {
 		return err
 	}
 	if err := v.compare(ctx, refit, w, x); err != nil {

@@ -2,11 +2,10 @@ package newton
 
 import "math"
 
-// New returns the search of a refit under a likelihood, before its first step (E9). Under a gp.Scored likelihood
-// the steps are steps of Fisher scoring.
-func New(lik Expander, maxIter int, atTheta bool) Search {
-	_, scored := lik.(interface{ CurvatureTo(dst, y, f []float64) })
-	return Search{MaxIter: maxIter, AtTheta: atTheta, Move: math.Inf(1), shortest: math.Inf(1), fisher: scored}
+// New returns the search of a refit to targets, before its first step (E9). Under a gp.Scored likelihood the steps
+// are steps of Fisher scoring.
+func New(y Targets, maxIter int, atTheta bool) Search {
+	return Search{MaxIter: maxIter, AtTheta: atTheta, Move: math.Inf(1), shortest: math.Inf(1), fisher: y.Scored()}
 }
 
 const (

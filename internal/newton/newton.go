@@ -8,7 +8,6 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -246,19 +245,23 @@ func Mix(a, b []float64, t float64) []float64 {
 	return out
 }
 
-// An Expander is the part of gp.Likelihood that a search needs.
-type Expander interface {
-	Expand(residual, lambda, root, y, f []float64) (logp float64)
+// Targets are the part of gp.Targets that a search needs.
+type Targets interface {
+	Len() int // N
+	// Expand returns log p(y_i|f) of training example i and writes its derivatives (E3).
+	Expand(i int, residual, lambda, root, f []float64) (logp float64)
+	// Scored tells whether Λ is the Fisher information.
+	Scored() bool
 }
 
-// Slope returns Σ (r(f) − α)ᵀ(b − a) over the training examples. y has N rows. An empty alpha means zero.
-func Slope(lik Expander, y *mat.Dense, f, alpha, a, b []float64) float64 {
-	n, _ := y.Dims()
+// Slope returns Σ (r(f) − α)ᵀ(b − a) over the training examples. An empty alpha means zero.
+func Slope(y Targets, f, alpha, a, b []float64) float64 {
+	n := y.Len()
 	c, sum := len(f)/n, 0.0
 	r := make([]float64, c)
 	for i := range n {
 		lo, hi := i*c, (i+1)*c
-		lik.Expand(r, nil, nil, y.RawRowView(i), f[lo:hi])
+		y.Expand(i, r, nil, nil, f[lo:hi])
 		if len(alpha) > 0 {
 			floats.Sub(r, alpha[lo:hi])
 		}
@@ -270,11 +273,11 @@ func Slope(lik Expander, y *mat.Dense, f, alpha, a, b []float64) float64 {
 }
 
 // LogLik returns Σ log p(y|f) over the training examples, added in order.
-func LogLik(lik Expander, y *mat.Dense, f []float64) float64 {
-	n, _ := y.Dims()
+func LogLik(y Targets, f []float64) float64 {
+	n := y.Len()
 	c, sum := len(f)/n, 0.0
 	for i := range n {
-		sum += lik.Expand(nil, nil, nil, y.RawRowView(i), f[i*c:(i+1)*c])
+		sum += y.Expand(i, nil, nil, nil, f[i*c:(i+1)*c])
 	}
 	return sum
 }

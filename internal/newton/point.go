@@ -1,9 +1,6 @@
 package newton
 
-import (
-	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
-)
+import "gonum.org/v1/gonum/floats"
 
 // A Point is a function f = m + Φᵀw + Kα with prior mean m. One of the two sums may be missing. w has coefficients
 // of features Φ, or parameters in units of their prior standard deviation. α is a dual vector.
@@ -17,11 +14,10 @@ type Point struct {
 	Value   float64   // the objective; 0 where it was not computed
 }
 
-// An Objective is the function that a refit to targets Y, N rows, maximizes over points (E9): Σ log p(y|f) − ½wᵀw −
+// An Objective is the function that a refit to targets Y maximizes over points (E9): Σ log p(y|f) − ½wᵀw −
 // ½αᵀKα.
 type Objective struct {
-	Lik   Expander
-	Y     *mat.Dense
+	Y     Targets
 	Prior []float64 // m, N·C; needed only where points have α
 	// Gradient, if not nil, returns Φr(f) − w at a point without α. Fisher scoring needs it: its steps become short
 	// so slowly that slopes must not be differences of large numbers.
@@ -45,7 +41,7 @@ func (o *Objective) Between(a, b *Point, t float64) *Point {
 // Objective returns the objective, or −Inf where it is not finite.
 func (o *Objective) Objective(p *Point) float64 {
 	if p.Value == 0 {
-		p.Value = Finite(LogLik(o.Lik, o.Y, p.F) - floats.Dot(p.Weights, p.Weights)/2 - o.Scatter(p)/2)
+		p.Value = Finite(LogLik(o.Y, p.F) - floats.Dot(p.Weights, p.Weights)/2 - o.Scatter(p)/2)
 	}
 	return p.Value
 }
@@ -75,7 +71,7 @@ func (o *Objective) Slope(p, a, b *Point) float64 {
 		}
 		return floats.Dot(p.slope, Minus(b.Weights, a.Weights))
 	}
-	slope := Slope(o.Lik, o.Y, p.F, p.Dual, a.F, b.F) - floats.Dot(p.Weights, Minus(b.Weights, a.Weights))
+	slope := Slope(o.Y, p.F, p.Dual, a.F, b.F) - floats.Dot(p.Weights, Minus(b.Weights, a.Weights))
 	if len(p.Span) > 0 {
 		for i, v := range p.Dual {
 			slope += v * (b.Span[i] - a.Span[i])

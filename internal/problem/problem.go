@@ -11,6 +11,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize"
@@ -151,6 +152,9 @@ func (p *Problem) Linearize(ctx context.Context, rows *dataset.Subset, lo, hi in
 func (p *Problem) Targets(rows *dataset.Subset) (*mat.Dense, error) {
 	return p.Task.targets(rows, p.Model, p.Examples.Data)
 }
+
+// TrainTargets are what the posterior is fitted to: the training targets under the likelihood of the task.
+func (p *Problem) TrainTargets() *gp.Targets { return gp.NewTargets(p.Examples.Y, p.Task.Likelihood) }
 
 // TrainNames name the training rows, for messages.
 func (p *Problem) TrainNames() RowNames { return NamesOf(p.Examples.Train, 0, p.Examples.Train.Len()) }

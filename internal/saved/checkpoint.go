@@ -3,6 +3,7 @@ package saved
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -25,10 +26,10 @@ type Fit struct {
 
 // NewFit returns the fit with the version of its checkpoints. y may be nil. It computes the fingerprints of id once, for
 // all checkpoints.
-func NewFit(ctx context.Context, of string, version, n, c int, y *mat.Dense, id *Identity) (*Fit, error) {
+func NewFit(ctx context.Context, of string, version, n, c int, y *mat.Dense, weights []float64, id *Identity) (*Fit, error) {
 	f := &Fit{Version: version, Of: of, N: n, C: c, Identity: id}
 	if y != nil {
-		f.Targets = linearize.SumOf(dense.Contiguous(y))
+		f.Targets = linearize.SumOf(append(slices.Clone(dense.Contiguous(y)), weights...))
 	}
 	id.Remedy = OtherFit
 	return f, id.compute(ctx)

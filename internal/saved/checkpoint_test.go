@@ -25,7 +25,7 @@ func TestFitTellsOthers(t *testing.T) {
 	g := fittedWith(t)
 	f := fit{"sparse.Fit", 3, rows, 2, g.y, saved.Of(g.source(), g.kernel())}
 	made := func(f fit) *saved.Fit {
-		return testref.Must(saved.NewFit(t.Context(), f.of, f.version, f.n, f.c, f.y, f.identity))(t)
+		return testref.Must(saved.NewFit(t.Context(), f.of, f.version, f.n, f.c, f.y, nil, f.identity))(t)
 	}
 	file := testkit.Written(t, func(w *store.Writer) error {
 		made(f).Save(w, "at.")

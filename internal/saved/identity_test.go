@@ -75,7 +75,7 @@ type method struct {
 
 func methods() map[string]method {
 	sitesOf := func(t *testing.T, g *given) *gp.Sites {
-		return testref.Must(gp.NewSites(g.y, g.batch(t).F, g.lik))(t)
+		return testref.Must(gp.NewSites(gp.NewTargets(g.y, g.lik), g.batch(t).F))(t)
 	}
 	return map[string]method{
 		"exact": {"exact.about",

@@ -37,7 +37,7 @@ func GradientLinearGaussian(ctx context.Context, e *gp.Exact, groups []ntk.Kerne
 }
 
 // GradientRefit returns the total ones of EvidenceRefit, the mode and its sites moving.
-func GradientRefit(ctx context.Context, e *gp.Exact, groups []ntk.Kernel, y *mat.Dense, lik gp.Likelihood) ([]float64, error) {
+func GradientRefit(ctx context.Context, e *gp.Exact, groups []ntk.Kernel, y *gp.Targets) ([]float64, error) {
 	grad, err := GradientLinearGaussian(ctx, e, groups)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func GradientRefit(ctx context.Context, e *gp.Exact, groups []ntk.Kernel, y *mat
 	if err != nil {
 		return nil, err
 	}
-	moving, err := e.Moving(ctx, t, y, lik)
+	moving, err := e.Moving(ctx, t, y)
 	floats.Add(grad, moving)
 	return grad, err
 }

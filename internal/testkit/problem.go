@@ -49,6 +49,9 @@ func Problems(t *testing.T) []*Problem {
 	}
 }
 
+// Targets are Y under the likelihood.
+func (q *Problem) Targets() *gp.Targets { return gp.NewTargets(q.Y, q.Likelihood) }
+
 // Heteroscedastic is a problem with two outputs under a likelihood with Fisher
 // information. It has more targets than parameters, so that the means cannot fit them all.
 func Heteroscedastic() *Problem {
@@ -129,7 +132,7 @@ func Targets(rng *rand.Rand, lik gp.Likelihood, f *mat.Dense) *mat.Dense {
 // Sites are the sites at f(θ*).
 func (q *Problem) Sites(t *testing.T) *gp.Sites {
 	t.Helper()
-	return testref.Must(gp.NewSites(q.Y, q.Train.F, q.Likelihood))(t)
+	return testref.Must(gp.NewSites(q.Targets(), q.Train.F))(t)
 }
 
 // CrossOf returns all columns of a cross-kernel, by tiles of so many examples.

@@ -32,6 +32,9 @@ type Reference struct {
 	Kernel             *ntk.NTK
 }
 
+// Targets are Y under the likelihood.
+func (r *Reference) Targets() *gp.Targets { return gp.NewTargets(r.Y, r.Likelihood) }
+
 // OpenReference reads a reference by its name and linearizes its network at the
 // training and test inputs. The test is skipped where a file is not at hand.
 func OpenReference(t testing.TB, name string) *Reference {
@@ -108,7 +111,7 @@ func (r *Reference) inputs(t testing.TB, name string) (train, test *mat.Dense) {
 // Sites are the sites at f(θ*).
 func (r *Reference) Sites(t testing.TB) *gp.Sites {
 	t.Helper()
-	return testref.Must(gp.NewSites(r.Y, r.Train.F, r.Likelihood))(t)
+	return testref.Must(gp.NewSites(r.Targets(), r.Train.F))(t)
 }
 
 // Exact is the exact posterior with the linear-Gaussian mean.

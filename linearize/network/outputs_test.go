@@ -95,7 +95,7 @@ func TestGroupedLabelsSayLess(t *testing.T) {
 	// curvature returns JᵀΛJ, whose Λ depends on no label.
 	curvature := func(net *network.Network) *mat.Dense {
 		b := testref.Must(net.Linearize(t.Context(), x))(t)
-		s := testref.Must(gp.NewSites(mat.NewDense(12, 1, nil), b.F, glm.Categorical{}))(t)
+		s := testref.Must(gp.NewSites(gp.NewTargets(mat.NewDense(12, 1, nil), glm.Categorical{}), b.F))(t)
 		var j, part, sum mat.Dense
 		b.JacobianTo(&j)
 		_, c, p := net.Dims()

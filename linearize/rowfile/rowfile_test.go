@@ -76,14 +76,14 @@ func TestFiles(t *testing.T) {
 	base := testref.Must(b.Posterior(t.Context()))(t)
 	whole, err := shard.Compute(t.Context(), base, nil, linearize.NewSource(line{}, n, 8, func(lo, hi int) (*mat.Dense, error) {
 		return mat.DenseCopyOf(x.Slice(lo, hi, 0, d)), nil
-	}), y, lik)
+	}), gp.NewTargets(y, lik))
 	require.NoError(t, err)
 	sum := base.Builder()
 	for k := range 3 {
 		lo, hi := shard.Part{Number: k, Of: 3}.Rows(n)
 		part, err := shard.Compute(t.Context(), base, nil, linearize.NewSource(line{}, hi-lo, 8, func(i, j int) (*mat.Dense, error) {
 			return rows.ReadRows(t.Context(), lo+i, lo+j)
-		}), rows.Targets(lo, hi), lik)
+		}), gp.NewTargets(rows.Targets(lo, hi), lik))
 		require.NoError(t, err)
 		require.NoError(t, sum.Merge(part.Sums))
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
@@ -84,16 +82,16 @@ type about struct {
 // at f_lin(x;θ*+move), where θ*+move may be the mode of the linearized model (E9), or at θ* for a nil move. y has
 // one row for each example. The error is an error of gp.NewSites or sparse.Builder.Add, or gp.ErrNoExamples. The
 // caller must set Part and Identity. Inputs is set if the model has a fingerprint.
-func Compute(ctx context.Context, base *sparse.Projected, move []float64, x linearize.Source, y *mat.Dense, lik gp.Likelihood) (*Shard, error) {
+func Compute(ctx context.Context, base *sparse.Projected, move []float64, x linearize.Source, y *gp.Targets) (*Shard, error) {
 	if x.Len() == 0 {
 		return nil, gp.ErrNoExamples
 	}
 	var sites *gp.Sites
 	var err error
 	if move == nil {
-		sites, err = gp.SitesFrom(ctx, x, y, lik)
+		sites, err = gp.SitesFrom(ctx, x, y)
 	} else {
-		sites, err = gp.SitesMoved(ctx, x, move, y, lik)
+		sites, err = gp.SitesMoved(ctx, x, move, y)
 	}
 	if err != nil {
 		return nil, err

@@ -54,7 +54,7 @@ func (s *task) compute(t *testing.T, p shard.Part) *shard.Shard {
 	t.Helper()
 	lo, hi := p.Rows(s.N)
 	_, width := s.Y.Dims()
-	got, err := shard.Compute(t.Context(), s.base, s.move, s.Train.Slice(lo, hi), s.Y.Slice(lo, hi, 0, width).(*mat.Dense), s.Likelihood)
+	got, err := shard.Compute(t.Context(), s.base, s.move, s.Train.Slice(lo, hi), gp.NewTargets(s.Y.Slice(lo, hi, 0, width).(*mat.Dense), s.Likelihood))
 	require.NoError(t, err)
 	got.Part, got.Identity = p, s.identity()
 	return got
@@ -99,7 +99,7 @@ func TestMergeIsOnePass(t *testing.T) {
 						for i := range s.move {
 							s.move[i] = .1 * math.Sin(float64(i))
 						}
-						moved := testref.Must(gp.SitesMoved(t.Context(), q.Train, s.move, q.Y, q.Likelihood))(t)
+						moved := testref.Must(gp.SitesMoved(t.Context(), q.Train, s.move, q.Targets()))(t)
 						want = testref.Must(sparse.Fit(t.Context(), q.Kernel, q.Train, moved, s.z, s.o))(t)
 					}
 					paths := s.write(t, t.TempDir(), n)
@@ -243,7 +243,7 @@ func TestOtherSums(t *testing.T) {
 	set := testref.Must(shard.Open(paths))(t)
 	_, err := set.Merge(t.Context(), other.base)
 	require.ErrorContains(t, err, paths[0]+": sparse: the sums differ in their approximation")
-	_, err = shard.Compute(t.Context(), s.base, nil, testkit.InTiles(q.Train.Slice(0, 0), 1), mat.NewDense(1, 1, nil), q.Likelihood)
+	_, err = shard.Compute(t.Context(), s.base, nil, testkit.InTiles(q.Train.Slice(0, 0), 1), gp.NewTargets(mat.NewDense(1, 1, nil), q.Likelihood))
 	require.ErrorIs(t, err, gp.ErrNoExamples)
 }
 

@@ -23,7 +23,7 @@ func distance(ctx context.Context, p *problem, k *ntk.NTK, n int) error {
 		return err
 	}
 	y := p.train.targets().Slice(0, n, 0, 1).(*mat.Dense)
-	sites, err := gp.NewSites(y, train.F, lik)
+	sites, err := gp.NewSites(gp.NewTargets(y, lik), train.F)
 	if err != nil {
 		return err
 	}

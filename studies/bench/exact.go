@@ -44,7 +44,7 @@ func measureExact(ctx context.Context, o *options) error {
 	}
 	train := p.train.source(0, p.train.n)
 	from := now()
-	sites, err := gp.SitesFrom(ctx, train, p.train.targets(), lik)
+	sites, err := gp.SitesFrom(ctx, train, gp.NewTargets(p.train.targets(), lik))
 	if err != nil {
 		return err
 	}

@@ -124,7 +124,7 @@ func measureDistance(ctx context.Context, o *options) error {
 func fit(ctx context.Context, p *problem, k *ntk.NTK, o *options) ([]*entry, *results, error) {
 	r := &results{Train: p.train.n, Precision: p.delta}
 	train := p.train.source(0, p.train.n)
-	sites, err := gp.SitesFrom(ctx, train, p.train.targets(), lik)
+	sites, err := gp.SitesFrom(ctx, train, gp.NewTargets(p.train.targets(), lik))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -43,7 +43,7 @@ func measureStructures(ctx context.Context, o *options) error {
 		}
 		from := now()
 		train := p.train.source(0, p.train.n)
-		sites, err := gp.SitesFrom(ctx, train, p.train.targets(), lik)
+		sites, err := gp.SitesFrom(ctx, train, gp.NewTargets(p.train.targets(), lik))
 		if err != nil {
 			return err
 		}

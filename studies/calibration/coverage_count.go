@@ -49,7 +49,7 @@ func (k *coverageCase) measure(ctx context.Context, o *options, split int) ([]co
 	if err != nil {
 		return nil, err
 	}
-	sites, err := gp.NewSites(p.train.y, x.F, p.lik)
+	sites, err := gp.NewSites(gp.NewTargets(p.train.y, p.lik), x.F)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (k *coverageCase) measure(ctx context.Context, o *options, split int) ([]co
 		case "network":
 			post, err = gp.Fit(ctx, kernel, x, sites, nil)
 		case "refit":
-			post, err = gp.Refit(ctx, kernel, x, p.train.y, p.lik, nil)
+			post, err = gp.Refit(ctx, kernel, x, gp.NewTargets(p.train.y, p.lik), nil)
 		case "folds":
 			left, err = k.retrained(ctx, p, path)
 		}

@@ -63,7 +63,7 @@ func (p *problem) condition(ctx context.Context, net *network.Network, f fit, pa
 	if err != nil {
 		return nil, err
 	}
-	sites, err := gp.NewSites(p.train.y, x.F, p.lik)
+	sites, err := gp.NewSites(gp.NewTargets(p.train.y, p.lik), x.F)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (p *problem) condition(ctx context.Context, net *network.Network, f fit, pa
 	}
 	var e *gp.Exact
 	if f.refit {
-		e, err = gp.Refit(ctx, k, x, p.train.y, p.lik, nil)
+		e, err = gp.Refit(ctx, k, x, gp.NewTargets(p.train.y, p.lik), nil)
 	} else {
 		e, err = gp.Fit(ctx, k, x, sites, nil)
 	}
@@ -97,7 +97,7 @@ func (p *problem) nystrom(ctx context.Context, net *network.Network, k ntk.Kerne
 			return s, err
 		}
 	}
-	sites, err := gp.SitesFrom(ctx, x, p.train.y, p.lik)
+	sites, err := gp.SitesFrom(ctx, x, gp.NewTargets(p.train.y, p.lik))
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (p *problem) nystrom(ctx context.Context, net *network.Network, k ntk.Kerne
 	}
 	var s *sparse.Posterior
 	if f.refit {
-		s, err = sparse.Refit(ctx, k, x, p.train.y, p.lik, z, so)
+		s, err = sparse.Refit(ctx, k, x, gp.NewTargets(p.train.y, p.lik), z, so)
 	} else {
 		s, err = sparse.Fit(ctx, k, x, sites, z, so)
 	}

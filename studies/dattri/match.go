@@ -3,6 +3,7 @@ package dattri
 import (
 	"context"
 
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/studies/evaluate"
@@ -19,5 +20,5 @@ func match(ctx context.Context, q *evaluate.Problem, start float64) (*mode.Match
 	if err != nil {
 		return nil, err
 	}
-	return mode.FindMatch(ctx, x, q.Y, q.Likelihood, prior, q.Network.Theta(), &mode.MatchOptions{Outputs: x.F})
+	return mode.FindMatch(ctx, x, gp.NewTargets(q.Y, q.Likelihood), prior, q.Network.Theta(), &mode.MatchOptions{Outputs: x.F})
 }

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/funcgp/funcgp/explain/audit"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -181,7 +182,7 @@ func (s *study) audits(ctx context.Context, q *evaluate.Problem, wrong []bool, d
 	if prior, err = ntk.NewIsotropic(delta, nil); err != nil {
 		return nil, err
 	}
-	post, err := kept.Refit(ctx, x, q.Y, q.Likelihood, prior, net.Theta(), &kept.Options{Strength: s.strength})
+	post, err := kept.Refit(ctx, x, gp.NewTargets(q.Y, q.Likelihood), prior, net.Theta(), &kept.Options{Strength: s.strength})
 	if err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ func modeOf(t *testing.T, p *evaluate.Problem, precision float64) []float64 {
 	require.NoError(t, err)
 	prior, err := ntk.NewIsotropic(precision, nil)
 	require.NoError(t, err)
-	post, err := gp.Refit(t.Context(), ntk.New(prior, p.Network.Theta(), nil), train, p.Y, p.Likelihood, nil)
+	post, err := gp.Refit(t.Context(), ntk.New(prior, p.Network.Theta(), nil), train, gp.NewTargets(p.Y, p.Likelihood), nil)
 	require.NoError(t, err)
 	rows, c := x.F.Dims()
 	mean, cov := mat.NewDense(rows, c, nil), mat.NewDense(rows*c, c, nil)

@@ -41,7 +41,7 @@ func (e EKFAC) Attribute(ctx context.Context, p *Problem) ([]Attribution, error)
 	if err != nil {
 		return nil, err
 	}
-	sites, err := gp.NewSites(p.Y, train.F, p.Likelihood)
+	sites, err := gp.NewSites(gp.NewTargets(p.Y, p.Likelihood), train.F)
 	if err != nil {
 		return nil, err
 	}

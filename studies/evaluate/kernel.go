@@ -79,7 +79,7 @@ func (m Kernel) Fit(ctx context.Context, p *Problem) (*KernelFit, error) {
 	theta := p.Network.Theta()
 	f := &KernelFit{atTheta: m.AtTheta, p: p, train: train, kernel: ntk.New(prior, theta, &ntk.Options{Workers: p.Workers})}
 	o := &kept.Options{Strength: m.Strength, Workers: p.Workers, MaxMemory: p.MaxMemory}
-	atTheta, err := gp.SitesFrom(ctx, train, p.Y, p.Likelihood)
+	atTheta, err := gp.SitesFrom(ctx, train, gp.NewTargets(p.Y, p.Likelihood))
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (m Kernel) Fit(ctx context.Context, p *Problem) (*KernelFit, error) {
 	if m.AtTheta {
 		f.post, err = kept.Fit(ctx, train, atTheta, prior, theta, o)
 	} else {
-		f.post, err = kept.Refit(ctx, train, p.Y, p.Likelihood, prior, theta, o)
+		f.post, err = kept.Refit(ctx, train, gp.NewTargets(p.Y, p.Likelihood), prior, theta, o)
 	}
 	if err != nil {
 		return nil, err
@@ -271,7 +271,7 @@ func between(lo, hi int) []int {
 // Attribute is one Newton step, this goes on to the mode. With Kernel.AtTheta it is an
 // error.
 func (f *KernelFit) LeaveOut(ctx context.Context, rows []int) (*mat.Dense, error) {
-	model, err := counterfactual.New(ctx, f.post, f.kernel, f.p.Y, f.p.Likelihood, &counterfactual.Options{MaxMemory: f.p.MaxMemory})
+	model, err := counterfactual.New(ctx, f.post, f.kernel, gp.NewTargets(f.p.Y, f.p.Likelihood), &counterfactual.Options{MaxMemory: f.p.MaxMemory})
 	if err != nil {
 		return nil, err
 	}

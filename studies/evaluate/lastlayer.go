@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
@@ -116,7 +117,7 @@ func (l LastLayer) residuals(ctx context.Context, p *Problem, h *mat.Dense) (*ma
 	if err != nil {
 		return nil, 0, err
 	}
-	found, err := mode.Find(ctx, b, p.Y, p.Likelihood, prior, zero, &mode.Options{Gradient: 1e-6})
+	found, err := mode.Find(ctx, b, gp.NewTargets(p.Y, p.Likelihood), prior, zero, &mode.Options{Gradient: 1e-6})
 	if err != nil {
 		return nil, 0, err
 	}

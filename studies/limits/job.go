@@ -123,7 +123,7 @@ func (j job) prepare(ctx context.Context) (*prepared, error) {
 	}
 	p.shape.choose(p.shape.cross(float64(j.T), float64(j.Inducing)), float64(j.T))
 	src := linearize.NewSource(p.net, p.N, linearize.Tile(p.C), func(lo, hi int) (*mat.Dense, error) { return dense.Slice(p.x, lo, hi), nil })
-	sites, err := gp.SitesFrom(ctx, src, p.y, p.lik)
+	sites, err := gp.SitesFrom(ctx, src, gp.NewTargets(p.y, p.lik))
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func (p *prepared) fit(ctx context.Context) (*gp.Exact, error) {
 		return nil, err
 	}
 	p.clock.to("fit" + factorOfB)
-	sites, err := gp.NewSites(p.y, x.F, p.lik)
+	sites, err := gp.NewSites(gp.NewTargets(p.y, p.lik), x.F)
 	if err != nil {
 		return nil, err
 	}

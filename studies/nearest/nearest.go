@@ -103,9 +103,9 @@ func (s *search) at(ctx context.Context, t float64) (Mode, error) {
 	}
 	kernel := ntk.New(prior, s.net.Theta(), nil)
 	if s.post == nil {
-		s.post, err = gp.Refit(ctx, kernel, s.b, s.y, s.lik, nil)
+		s.post, err = gp.Refit(ctx, kernel, s.b, gp.NewTargets(s.y, s.lik), nil)
 	} else {
-		s.post, err = s.post.Rescale(ctx, kernel, s.modes[len(s.modes)-1].Precision/m.Precision, s.y, s.lik)
+		s.post, err = s.post.Rescale(ctx, kernel, s.modes[len(s.modes)-1].Precision/m.Precision, gp.NewTargets(s.y, s.lik))
 	}
 	if err != nil {
 		return m, err

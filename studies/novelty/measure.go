@@ -142,13 +142,13 @@ func measure(ctx context.Context, p *problem, inducing int) (*result, error) {
 // fit returns the posterior at the mode of the linearized model.
 func fit(ctx context.Context, k ntk.Kernel, p *problem, train *linearize.Batch, inducing int) (gp.Dual, error) {
 	if inducing == 0 {
-		return gp.Refit(ctx, k, train, p.y, p.lik, nil)
+		return gp.Refit(ctx, k, train, gp.NewTargets(p.y, p.lik), nil)
 	}
 	z, err := sparse.Select(ctx, sparse.Uniform{}, k, train, inducing, nil)
 	if err != nil {
 		return nil, err
 	}
-	return sparse.Refit(ctx, k, train, p.y, p.lik, z, &sparse.Options{Mean: gp.Network})
+	return sparse.Refit(ctx, k, train, gp.NewTargets(p.y, p.lik), z, &sparse.Options{Mean: gp.Network})
 }
 
 // linkOf is the link of the mutual information, which is not used: a fast one.

@@ -47,7 +47,7 @@ func newImagesFit(ctx context.Context, j *imagesJob, data *imagesData, net *netw
 	if f.train, err = f.jac.Linearize(ctx, data.train.X); err != nil {
 		return nil, err
 	}
-	if f.sites, err = gp.NewSites(data.train.Y, f.train.F, imagesLikelihood); err != nil {
+	if f.sites, err = gp.NewSites(gp.NewTargets(data.train.Y, imagesLikelihood), f.train.F); err != nil {
 		return nil, err
 	}
 	f.kfac, err = f.structure(ctx, weightspace.KFAC, f.sites, nil)
@@ -222,7 +222,7 @@ func (f *imagesFit) refined(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := mode.Find(ctx, f.train, f.data.train.Y, imagesLikelihood, f.prior, f.theta,
+	found, err := mode.Find(ctx, f.train, gp.NewTargets(f.data.train.Y, imagesLikelihood), f.prior, f.theta,
 		&mode.Options{Products: products, MaxIter: imagesNewton, MaxProducts: imagesProducts})
 	if err != nil {
 		return err

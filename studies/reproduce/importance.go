@@ -184,7 +184,7 @@ func (s *importanceStudy) run(ctx context.Context, seed uint64, progress Progres
 	if r.Network, err = scoreMAP(glm.Bernoulli{}, f.yTest, f.test.F); err != nil {
 		return nil, err
 	}
-	post, err := gp.Refit(ctx, f.kernel, f.train, f.y, glm.Bernoulli{}, nil)
+	post, err := gp.Refit(ctx, f.kernel, f.train, gp.NewTargets(f.y, glm.Bernoulli{}), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func (s *importanceStudy) run(ctx context.Context, seed uint64, progress Progres
 		return nil, err
 	}
 	progress(4, steps)
-	sites, err := gp.NewSites(f.y, f.train.F, glm.Bernoulli{})
+	sites, err := gp.NewSites(gp.NewTargets(f.y, glm.Bernoulli{}), f.train.F)
 	if err != nil {
 		return nil, err
 	}
@@ -359,7 +359,7 @@ func (f *importanceFit) without(ctx context.Context, dropped []int) (ClassScores
 	for k, i := range kept {
 		y.Set(k, 0, f.y.At(i, 0))
 	}
-	post, err := gp.Refit(ctx, f.kernel, x, y, glm.Bernoulli{}, nil)
+	post, err := gp.Refit(ctx, f.kernel, x, gp.NewTargets(y, glm.Bernoulli{}), nil)
 	if err != nil {
 		return ClassScores{}, err
 	}

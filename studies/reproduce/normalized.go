@@ -138,7 +138,7 @@ func (s *normalizedStudy) run(ctx context.Context, seed uint64, progress Progres
 		return nil, err
 	}
 	r.Norm = result.Float(floats.Dot(net.Theta(), net.Theta()))
-	sites, err := gp.NewSites(e.Train.Y, train.F, lik)
+	sites, err := gp.NewSites(gp.NewTargets(e.Train.Y, lik), train.F)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +248,7 @@ func (d *normalizedData) point(ctx context.Context, prior ntk.Prior) (*normalize
 	if at.Theta, err = scoreLatent(ctx, w, lik, d.e.Test.Y, d.test); err != nil {
 		return nil, err
 	}
-	refit, err := w.Refit(ctx, d.e.Train.Y, lik)
+	refit, err := w.Refit(ctx, gp.NewTargets(d.e.Train.Y, lik))
 	if err != nil {
 		return nil, err
 	}

@@ -185,7 +185,7 @@ func (s *toyScore) add(o *toyScore, share result.Float) {
 // score fits the Laplace posterior over functions and scores it.
 func (m *toyModel) score(ctx context.Context) (*toyScore, error) {
 	kernel := ntk.New(m.prior, m.net.Theta(), nil)
-	sites, err := gp.NewSites(m.y, m.train.F, m.lik)
+	sites, err := gp.NewSites(gp.NewTargets(m.y, m.lik), m.train.F)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func (m *toyModel) score(ctx context.Context) (*toyScore, error) {
 	n := float64(m.train.Len())
 	s := &toyScore{Gradient: result.Float(m.gradient)}
 	s.Evidence = result.Float(e.EvidenceAtTheta(gp.Scatter(m.prior, m.net.Theta())).Value / n)
-	refit, err := e.Refit(ctx, m.y, m.lik)
+	refit, err := e.Refit(ctx, gp.NewTargets(m.y, m.lik))
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ func newLinearized(ctx context.Context, data *Examples, j *uciJob, progress Prog
 	if m.held, err = net.Linearize(ctx, m.heldRows.X); err != nil {
 		return nil, err
 	}
-	if m.sites, err = gp.NewSites(data.Train.Y, m.train.F, m.lik); err != nil {
+	if m.sites, err = gp.NewSites(gp.NewTargets(data.Train.Y, m.lik), m.train.F); err != nil {
 		return nil, err
 	}
 	m.full, err = weightspace.Fit(ctx, m.train, m.sites, m.prior, m.theta, &weightspace.Options{MaxMemory: j.o.MaxMemory})
@@ -272,7 +272,7 @@ func (m *linearized) refit(ctx context.Context) (gp.Latent, leaveOut, error) {
 }
 
 func (m *linearized) functionRefit(ctx context.Context) (gp.Latent, leaveOut, error) {
-	e, err := gp.Refit(ctx, ntk.New(m.prior, m.theta, nil), m.train, m.data.Train.Y, m.lik, &gp.Options{MaxMemory: m.job.o.MaxMemory})
+	e, err := gp.Refit(ctx, ntk.New(m.prior, m.theta, nil), m.train, gp.NewTargets(m.data.Train.Y, m.lik), &gp.Options{MaxMemory: m.job.o.MaxMemory})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -291,7 +291,7 @@ func (m *linearized) weightRefit(ctx context.Context) (gp.Latent, leaveOut, erro
 	w := m.full
 	if m.newtonMove() > stationary {
 		var err error
-		if w, err = m.full.Refit(ctx, m.data.Train.Y, m.lik); err != nil {
+		if w, err = m.full.Refit(ctx, gp.NewTargets(m.data.Train.Y, m.lik)); err != nil {
 			return nil, nil, err
 		}
 		m.warn(w.Warnings())

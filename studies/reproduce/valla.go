@@ -164,7 +164,7 @@ func (s *vallaStudy) run(ctx context.Context, set string, group vallaGroup, seed
 	r := &vallaResult{Training: result.Float(cpuSeconds() - start), TrainNLL: result.Float(-trained.LogLik / float64(s.rows))}
 	start = cpuSeconds()
 	source := linearize.NewSource(net, s.rows, linearize.Tile(10), func(lo, hi int) (*mat.Dense, error) { return d.train.slice(lo, hi).X, nil })
-	sites, err := gp.SitesFrom(ctx, source, d.train.Y, glm.Categorical{})
+	sites, err := gp.SitesFrom(ctx, source, gp.NewTargets(d.train.Y, glm.Categorical{}))
 	if err != nil {
 		return nil, err
 	}

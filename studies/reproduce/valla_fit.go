@@ -497,7 +497,7 @@ func (f *vallaFit) settle(ctx context.Context) error {
 		return err
 	}
 	y, theta := f.data.train.Y, f.net.Theta()
-	m, err := mode.FindMatch(ctx, f.source, y, glm.Categorical{}, prior, theta, &mode.MatchOptions{Products: products, Outputs: f.sites.F})
+	m, err := mode.FindMatch(ctx, f.source, gp.NewTargets(y, glm.Categorical{}), prior, theta, &mode.MatchOptions{Products: products, Outputs: f.sites.F})
 	if err != nil {
 		return err
 	}
@@ -506,7 +506,7 @@ func (f *vallaFit) settle(ctx context.Context) error {
 		return err
 	}
 	const gradient = 1e-4 // f̂ is within as many prior standard deviations of the mode (E19)
-	mode, err := kept.FindMode(ctx, f.source, y, glm.Categorical{}, prior, theta, gradient, &kept.Options{Products: products, Outputs: f.sites.F, Start: m.Theta})
+	mode, err := kept.FindMode(ctx, f.source, gp.NewTargets(y, glm.Categorical{}), prior, theta, gradient, &kept.Options{Products: products, Outputs: f.sites.F, Start: m.Theta})
 	if err != nil {
 		return err
 	}

@@ -256,7 +256,7 @@ func posteriors(ctx context.Context, t *trained.Table, net *network.Network, b *
 		if err != nil {
 			return err
 		}
-		post, err := gp.Refit(ctx, prior, b, y, t.Likelihood, nil)
+		post, err := gp.Refit(ctx, prior, b, gp.NewTargets(y, t.Likelihood), nil)
 		if err != nil {
 			return err
 		}

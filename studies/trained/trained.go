@@ -151,7 +151,7 @@ func Match(ctx context.Context, net *network.Network, x, y *mat.Dense, lik glm.L
 	if err != nil {
 		return 0, err
 	}
-	post, err := gp.Refit(ctx, start, b, y, lik, nil)
+	post, err := gp.Refit(ctx, start, b, gp.NewTargets(y, lik), nil)
 	if err != nil {
 		return 0, err
 	}
@@ -162,7 +162,7 @@ func Match(ctx context.Context, net *network.Network, x, y *mat.Dense, lik glm.L
 			o.Best += lik.LogProb(y.RawRowView(i), y.RawRowView(i))
 		}
 	}
-	_, m, err := post.Match(ctx, kernel, y, lik, o)
+	_, m, err := post.Match(ctx, kernel, gp.NewTargets(y, lik), o)
 	if err != nil {
 		return 0, err
 	}

@@ -96,7 +96,7 @@ func newRegression(t *testing.T, q *testkit.Reference, rate float64, mu, varianc
 // add adds the pseudo-examples of a draw: the Jacobian of b, and sites at f.
 func (r *regression) add(t *testing.T, b *linearize.Batch, f *mat.Dense) {
 	t.Helper()
-	s, err := gp.NewSites(r.q.Y, f, r.q.Likelihood)
+	s, err := gp.NewSites(gp.NewTargets(r.q.Y, r.q.Likelihood), f)
 	require.NoError(t, err)
 	// The linear term of the theorem is (γ/S)(r + ΛĴμ_t) in θ, so the site is one at the
 	// value that f_lin(x;θ) = F + Ĵ(θ − μ_t) has at μ_t.

@@ -52,7 +52,7 @@ func ExampleRefineFunction() {
 		fmt.Println(err)
 		return
 	}
-	laplace, err := gp.Refit(ctx, ntk.New(prior, net.Theta(), nil), b, y, glm.Bernoulli{}, nil)
+	laplace, err := gp.Refit(ctx, ntk.New(prior, net.Theta(), nil), b, gp.NewTargets(y, glm.Bernoulli{}), nil)
 	if err != nil {
 		fmt.Println(err)
 		return

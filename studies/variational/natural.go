@@ -167,7 +167,7 @@ func (v *Natural) parts(ctx context.Context, q *Gaussian, samples, x, y *mat.Den
 			if err != nil {
 				return nil, fmt.Errorf("variational: draw %d: %w", s, err)
 			}
-			sites, err := gp.NewSites(y, b.F, v.Likelihood)
+			sites, err := gp.NewSites(gp.NewTargets(y, v.Likelihood), b.F)
 			if err != nil {
 				return nil, fmt.Errorf("variational: draw %d: %w", s, err)
 			}
@@ -180,7 +180,7 @@ func (v *Natural) parts(ctx context.Context, q *Gaussian, samples, x, y *mat.Den
 		return nil, err
 	}
 	if v.Algorithm == OGGN {
-		sites, err := gp.NewSites(y, b.F, v.Likelihood)
+		sites, err := gp.NewSites(gp.NewTargets(y, v.Likelihood), b.F)
 		if err != nil {
 			return nil, err
 		}
@@ -202,7 +202,7 @@ func (v *Natural) linearized(b *linearize.Batch, mu []float64, samples, y *mat.D
 		floats.SubTo(d, samples.RawRowView(s), mu)
 		b.MulVecTo(f, d)
 		floats.Add(f, dense.Flat(b.F))
-		sites, err := gp.NewSites(y, mat.NewDense(n, c, f), v.Likelihood)
+		sites, err := gp.NewSites(gp.NewTargets(y, v.Likelihood), mat.NewDense(n, c, f))
 		if err != nil {
 			return out, fmt.Errorf("variational: draw %d: %w", s, err)
 		}

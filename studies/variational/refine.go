@@ -160,7 +160,7 @@ func pulledBack(x *linearize.Batch, prior ntk.Prior, variance, alpha []float64) 
 // starts.
 func newSolver(x *linearize.Batch, y *mat.Dense, lik gp.Likelihood, o *Options) (*solver, *gp.Sites, error) {
 	s := &solver{y: y, c: x.Outputs(), o: o.withDefaults()}
-	sites, err := gp.NewSites(y, x.F, lik)
+	sites, err := gp.NewSites(gp.NewTargets(y, lik), x.F)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -46,7 +46,7 @@ func main() {
 	y.Set(25, 0, 8) // an outlier, at x = 0.75
 	train, err := model.Linearize(ctx, x)
 	check(err)
-	post, err := gp.Refit(ctx, ntk.New(smooth{1, 1. / 4, 1. / 9, 1. / 16, 1. / 25, 1. / 36, 1. / 49, 1. / 64}, model, nil), train, y, heavy{}, nil)
+	post, err := gp.Refit(ctx, ntk.New(smooth{1, 1. / 4, 1. / 9, 1. / 16, 1. / 25, 1. / 36, 1. / 49, 1. / 64}, model, nil), train, gp.NewTargets(y, heavy{}), nil)
 	check(err)
 	var mean, cov mat.Dense
 	check(post.PredictTo(ctx, &mean, &cov, train.Slice(25, 26)))

@@ -29,7 +29,7 @@ func TestModelIsTrainedOnTheTable(t *testing.T) {
 		y.Set(i, 0, class)
 	}
 	train := testref.Must(net.Linearize(t.Context(), x))(t)
-	sites := testref.Must(gp.NewSites(y, train.F, glm.Bernoulli{}))(t)
+	sites := testref.Must(gp.NewSites(gp.NewTargets(y, glm.Bernoulli{}), train.F))(t)
 	prior := testref.Must(ntk.NewIsotropic(0.3, nil))(t)
 	require.Less(t, gp.GradientNorm(train, sites, prior, net.Theta()), 1e-5)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/ntk"
@@ -35,7 +36,7 @@ func main() {
 	kernel := ntk.New(must(ntk.NewIsotropic(1, nil)), net.Theta(), nil)
 	if verb == "fit" {
 		z := must(sparse.Select(ctx, sparse.Greedy{}, kernel, data, 12, nil))
-		post := must(sparse.Refit(ctx, kernel, data, y, lik, z, nil))
+		post := must(sparse.Refit(ctx, kernel, data, gp.NewTargets(y, lik), z, nil))
 		check(store.Write(path, "sine", 1, post.Save))
 		return
 	}

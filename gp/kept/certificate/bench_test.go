@@ -17,7 +17,7 @@ import (
 func BenchmarkCertify(b *testing.B) {
 	const n, c = 500, 4
 	q := testkit.NewProblem("many", 11, n, c, glm.Categorical{}, 3)
-	s := testref.Must(gp.NewSites(q.Y, q.Train.F, q.Likelihood))(b)
+	s := testref.Must(gp.NewSites(q.Targets(), q.Train.F))(b)
 	k := testref.Must(gp.Keep(b.Context(), q.Kernel, q.Train, s, &gp.KeepOptions{Most: n / 10 * c}))(b)
 	post := testref.Must(gp.FitKept(b.Context(), q.Kernel, q.Train, s, k, nil))(b)
 	for _, all := range []bool{false, true} {

@@ -35,7 +35,7 @@ func ExampleCertify() {
 		fmt.Println(err)
 		return
 	}
-	sites, err := gp.NewSites(mat.NewDense(5, 1, []float64{-2, 0, 0, 0, 2}), train.F, lik)
+	sites, err := gp.NewSites(gp.NewTargets(mat.NewDense(5, 1, []float64{-2, 0, 0, 0, 2}), lik), train.F)
 	if err != nil {
 		fmt.Println(err)
 		return
