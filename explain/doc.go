@@ -5,7 +5,7 @@
 // needs a gp.Dual and its prior mean. Package report shows the result as text,
 // JSON, HTML or PNG.
 //
-//	post, err := gp.Refit(ctx, kernel, train, y, likelihood, nil)
+//	post, err := gp.Refit(ctx, kernel, train, gp.NewTargets(y, likelihood), nil)
 //	if err != nil {
 //		return err
 //	}

@@ -2,7 +2,7 @@
 // (E3, E4).
 //
 //	lik := glm.Bernoulli{}
-//	post, err := gp.Refit(ctx, kernel, train, y, lik, nil)
+//	post, err := gp.Refit(ctx, kernel, train, gp.NewTargets(y, lik), nil)
 //	if err != nil {
 //		return err
 //	}

@@ -7,7 +7,8 @@
 // parameters; Refit first moves to the mode of the linearized model (E9). The
 // numbered equations are listed in doc/equations.md.
 //
-//	sites, err := gp.NewSites(y, x.F, lik)  // y, x.F: N rows
+//	y := gp.NewTargets(targets, lik)     // N rows
+//	sites, err := gp.NewSites(y, x.F)    // x.F: N rows
 //	if err != nil {
 //		return err
 //	}

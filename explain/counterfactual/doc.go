@@ -1,7 +1,7 @@
 // Package counterfactual says what a posterior would predict had its training data been
 // others: without some examples, with other labels, with more examples.
 //
-//	post, err := gp.Refit(ctx, kernel, train, y, likelihood, nil)
+//	post, err := gp.Refit(ctx, kernel, train, gp.NewTargets(y, likelihood), nil)
 //	if err != nil {
 //		return err
 //	}

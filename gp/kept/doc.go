@@ -7,7 +7,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	post, err := kept.Refit(ctx, train, targets, likelihood, prior, theta, &kept.Options{Found: found})
+//	post, err := kept.Refit(ctx, train, targets, prior, theta, &kept.Options{Found: found})
 //
 // What is left out can only make the covariance larger, unless a weighted sample stands for it
 // (Threshold.Representatives). The mean and the sums over training examples have all of them.
