@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
@@ -85,6 +86,22 @@ func (n *Network) TrainingInvariances(ctx context.Context, x *mat.Dense) ([]line
 				whole += uJW
 			}
 			squares[l] += whole * whole
+			if l.Groups == nil {
+				continue
+			}
+			nodes := make([]float64, len(l.Groups[0])) // uᵀJw of each
+			for node := range nodes {
+				for _, s := range l.NodeSpans(node, 1) {
+					nodes[node] += dense.Dot(grad[s.Offset:s.Offset+s.Len()], n.theta[s.Offset:s.Offset+s.Len()])
+				}
+			}
+			for _, groups := range l.Groups {
+				size := len(nodes) / len(groups)
+				for g := range groups {
+					uJW := floats.Sum(nodes[g*size : (g+1)*size])
+					squares[&groups[g]] += uJW * uJW
+				}
+			}
 		}
 	}
 	for v, sum := range squares {

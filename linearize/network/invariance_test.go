@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/testref"
@@ -56,7 +57,15 @@ func TestInvariancesDense(t *testing.T) {
 	theta, p := net.Theta(), 0
 	for _, l := range layers {
 		require.Equal(t, l.Name == layers[1].Name, l.Invariant(), "%s: %v", l.Name, l.Ratio())
-		for _, v := range append([]linearize.Invariance{l}, l.Tensors...) {
+		list := append([]linearize.Invariance{l}, l.Tensors...)
+		for _, groups := range l.Groups {
+			size := len(l.Groups[0]) / len(groups)
+			for g, v := range groups {
+				v.Spans = l.NodeSpans(g*size, size)
+				list = append(list, v)
+			}
+		}
+		for i, v := range list {
 			jw, jj, ww := 0.0, 0.0, 0.0
 			for r := range 18 {
 				sum, row := 0.0, j.RawRowView(r)
@@ -72,7 +81,7 @@ func TestInvariancesDense(t *testing.T) {
 				for _, w := range theta[s.Offset : s.Offset+s.Len()] {
 					ww += w * w
 				}
-				if v.Tensors == nil {
+				if i > 0 && i <= len(l.Tensors) {
 					p += s.Len()
 				}
 			}
@@ -80,6 +89,72 @@ func TestInvariancesDense(t *testing.T) {
 		}
 	}
 	require.Equal(t, len(theta), p, "every parameter belongs to one tensor")
+}
+
+// TestScales multiplies parameters before a normalization by a factor: the outputs stay as they are where it is one for
+// each of Scales, and change where it is for half of such a group, or for a layer that has none. A group
+// normalization has a scale for each of its groups of channels, an instance normalization one for each channel, a layer
+// normalization one in all. Weights are stored by output and by input, in groups of channels and not.
+func TestScales(t *testing.T) {
+	g := newGraph(17, 4, 6, 6)
+	tiny := floatA("epsilon", 1e-12)
+	groupNorm := func(y string, groups, size, channels int) string { // as a reshape and a normalization of each group
+		y = g.op("InstanceNormalization", in(g.op("Reshape", in(y, g.batchAnd(int64(groups), -1))), g.param(groups), g.param(groups)), tiny)
+		return g.op("Tanh", in(g.op("Reshape", in(y, g.batchAnd(int64(channels), int64(size), int64(size))))))
+	}
+	y := groupNorm(g.op("Conv", in("x", g.param(6, 4, 3, 3), g.param(6))), 3, 4, 6)
+	y = groupNorm(g.op("Conv", in(y, g.param(4, 3, 2, 2), g.param(4)), intA("group", 2)), 4, 3, 4)
+	y = groupNorm(g.op("ConvTranspose", in(y, g.param(4, 3, 2, 2)), intA("group", 2)), 6, 4, 6)
+	y = g.op("MatMul", in(g.op("Flatten", in(y)), g.param(96, 6)))
+	y = g.op("Reshape", in(groupNorm(g.op("Reshape", in(y, g.batchAnd(6, 1, 1))), 2, 1, 6), g.batchAnd(6)))
+	y = g.op("Gemm", in(y, g.param(5, 6), g.param(5)), intA("transB", 1))
+	y = g.op("LayerNormalization", in(y, g.param(5)), tiny)
+	net := testref.Must(readModel(g.output(g.op("Gemm", in(y, g.param(2, 5), g.param(2)), intA("transB", 1))), nil))(t)
+
+	rng, x := rand.New(rand.NewPCG(1, 2)), mat.NewDense(9, 144, nil)
+	for i := range x.RawMatrix().Data {
+		x.RawMatrix().Data[i] = rng.NormFloat64()
+	}
+	f := testref.Must(net.Forward(t.Context(), x))(t)
+	moved := func(factor float64, spans []linearize.Span) float64 {
+		theta := net.Theta()
+		for _, s := range spans {
+			floats.Scale(factor, theta[s.Offset:s.Offset+s.Len()])
+		}
+		g := testref.Must(testref.Must(net.WithTheta(theta))(t).Forward(t.Context(), x))(t)
+		g.Sub(g, f)
+		return mat.Norm(g, 2) / mat.Norm(f, 2)
+	}
+	for _, model := range []linearize.Model{net, net.Factored()} {
+		b := testref.Must(model.Linearize(t.Context(), x))(t)
+		var got []int // numbers of scales of weights
+		for _, l := range testref.Must(linearize.Invariances(t.Context(), b, net.Theta()))(t) {
+			scales := l.Scales()
+			if l.Spans[0].Rows > 1 {
+				got = append(got, len(scales))
+			}
+			if len(scales) < 2 {
+				if l.J > 1e-9 { // a bias before a normalization of its channel changes nothing
+					require.Equal(t, l.Invariant(), moved(1.5, l.Spans) < 1e-8, l.Name)
+				}
+				continue
+			}
+			size := len(l.Groups[0]) / len(scales)
+			for i, v := range scales {
+				require.Less(t, moved(1.5, l.NodeSpans(i*size, size)), 1e-8, v.Name)
+				if size > 1 {
+					require.Greater(t, moved(1.5, l.NodeSpans(i*size, size/2)), 1e-5, v.Name)
+				}
+			}
+		}
+		want := []int{3, 4, 6, 2, 1, 0}
+		if model == linearize.Model(net) {
+			// The names in the Full block do not say that the first weight has a bias, and it does not know the groups
+			// of a weight stored by input.
+			want[0], want[2] = 0, 1
+		}
+		require.Equal(t, want, got)
+	}
 }
 
 // TestTrainingInvariances checks which layers of a network with batch normalization the
@@ -115,6 +190,10 @@ func TestTrainingInvariances(t *testing.T) {
 	hidden := training[2]
 	require.True(t, hidden.Tensors[0].Invariant())
 	require.True(t, hidden.Tensors[1].Invariant())
+	// Each filter and each node can be scaled alone.
+	require.Len(t, training[0].Scales(), 3)
+	require.Len(t, hidden.Scales(), 7)
+	require.Nil(t, inUse[0].Scales())
 
 	plain, err := network.Seeded(3, []int{64}, network.Dense{Units: 7}, network.Tanh, network.Dense{Units: 2})
 	require.NoError(t, err)
