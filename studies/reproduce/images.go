@@ -20,10 +20,14 @@ var images = &Study{Verb: "reproduce",
 	Name:   "images",
 	Short:  "MAP, BNN and GLM predictives of digits, with letters and turned digits as foreign data",
 	Source: "[glm] table 2 and figure 6",
-	Data:   "MNIST's four files in the directory mnist, and the two test files of Kuzushiji-MNIST in kmnist",
+	Data:   imagesSources,
 	Sets:   []string{"mlp", "cnn"},
-	Plan:   planImages,
+	Plan: func(ctx context.Context, o *Options) (*Plan, error) {
+		return planImages(ctx, o, 4, imagesFull, imagesMethods, pageImages)
+	},
 }
+
+const imagesSources = "MNIST's four files in the directory mnist, and the two test files of Kuzushiji-MNIST in kmnist"
 
 // imagesSize are the sizes of a run.
 type imagesSize struct {
@@ -50,6 +54,7 @@ type imagesJob struct {
 	seed      int
 	precision float64
 	size      *imagesSize
+	methods   []imagesMethod
 	o         *Options
 }
 
@@ -57,8 +62,9 @@ func imagesKey(kind string, seed, precision int) string {
 	return fmt.Sprintf("%s.seed-%d.precision-%d", kind, seed, precision)
 }
 
-func planImages(ctx context.Context, o *Options) (*Plan, error) {
-	size := &imagesFull
+// planImages is the plan of a study of these methods, at a size that a quick run reduces.
+func planImages(ctx context.Context, o *Options, version int, full imagesSize, methods []imagesMethod, page func(tables []*imagesTable, size *imagesSize) (*Page, error)) (*Plan, error) {
+	size := &full
 	var inputs []string
 	if o.Quick {
 		size = &imagesQuick
@@ -73,16 +79,22 @@ func planImages(ctx context.Context, o *Options) (*Plan, error) {
 		}
 		inputs = []string{"MNIST " + digits, "Kuzushiji-MNIST " + letters}
 	}
-	p := &Plan{Version: 4}
+	p := &Plan{Version: version}
 	for _, kind := range o.Only {
 		for seed := range size.seeds {
 			for k, precision := range size.precisions {
-				job := &imagesJob{kind, seed, precision, size, o}
+				job := &imagesJob{kind, seed, precision, size, methods, o}
 				p.Steps = append(p.Steps, Step{Key: imagesKey(kind, seed, k), Inputs: inputs, Run: job.run})
 			}
 		}
 	}
-	p.Page = func(r *Results) (*Page, error) { return pageImages(r, o.Only, size) }
+	p.Page = func(r *Results) (*Page, error) {
+		tables, err := readImages(r, o.Only, size)
+		if err != nil {
+			return nil, err
+		}
+		return page(tables, size)
+	}
 	return p, nil
 }
 

@@ -66,11 +66,14 @@ func (f *imagesFit) structure(ctx context.Context, s weightspace.Structure, site
 	return weightspace.FitStructure(ctx, s, f.train, sites, f.prior, f.theta, &weightspace.Options{MaxMemory: f.job.o.MaxMemory, Center: center})
 }
 
-// imagesMethods are those of a step, in the order of the tables.
-var imagesMethods = []struct {
+// An imagesMethod scores one way to predict.
+type imagesMethod struct {
 	key, title string
 	run        func(f *imagesFit, ctx context.Context) error
-}{
+}
+
+// imagesMethods are those of the study images, in the order of the tables.
+var imagesMethods = []imagesMethod{
 	{"map", "MAP", (*imagesFit).mapEstimate},
 	{"bnn", "BNN", (*imagesFit).bnn},
 	{"glm", "GLM", (*imagesFit).glm},
@@ -80,8 +83,8 @@ var imagesMethods = []struct {
 
 // scoreAll applies the methods one after the other.
 func (f *imagesFit) scoreAll(ctx context.Context, progress Progress) (*imagesResult, error) {
-	for i, method := range imagesMethods {
-		progress(i, len(imagesMethods))
+	for i, method := range f.job.methods {
+		progress(i, len(f.job.methods))
 		if err := method.run(f, ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", method.title, err)
 		}
@@ -134,9 +137,14 @@ func (f *imagesFit) judge(ctx context.Context, method string, p, unscaled predic
 	return ctx.Err()
 }
 
+// withMoments is a posterior with the mean, T×C, and the covariances, T·C×C, of f at the examples of a batch.
+type withMoments interface {
+	PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error
+}
+
 // linked is the predictive of a link for the moments of a posterior with the covariance
 // scaled. A nil posterior is the network alone.
-func (f *imagesFit) linked(link predictive.Link, post gp.Latent, scale float64) prediction {
+func (f *imagesFit) linked(link predictive.Link, post withMoments, scale float64) prediction {
 	return func(ctx context.Context, rows Rows) (*mat.Dense, []float64, error) {
 		mean, cov, err := f.moments(ctx, post, rows.X)
 		if err != nil {
@@ -155,7 +163,7 @@ func (f *imagesFit) linked(link predictive.Link, post gp.Latent, scale float64) 
 }
 
 // moments returns the mean, N×C, and the covariance, N·C×C, of f at the rows of x.
-func (f *imagesFit) moments(ctx context.Context, post gp.Latent, x *mat.Dense) (mean, cov *mat.Dense, err error) {
+func (f *imagesFit) moments(ctx context.Context, post withMoments, x *mat.Dense) (mean, cov *mat.Dense, err error) {
 	if post == nil {
 		mean, err = f.net.Forward(ctx, x)
 		return mean, nil, err
@@ -182,14 +190,16 @@ func (f *imagesFit) mapEstimate(ctx context.Context) error {
 }
 
 // bnn draws parameters from the posterior and runs the network [glm 9].
-func (f *imagesFit) bnn(ctx context.Context) error {
-	return f.judge(ctx, "bnn", func(ctx context.Context, rows Rows) (*mat.Dense, []float64, error) {
-		return DrawNetworks(ctx, f.net, f.kfac, imagesLikelihood, f.job.size.samples, uint64(f.job.seed), rows, func(int, int) {})
+func (f *imagesFit) bnn(ctx context.Context) error { return f.networks(ctx, "bnn", f.kfac) }
+
+func (f *imagesFit) networks(ctx context.Context, method string, q Drawn) error {
+	return f.judge(ctx, method, func(ctx context.Context, rows Rows) (*mat.Dense, []float64, error) {
+		return DrawNetworks(ctx, f.net, q, imagesLikelihood, f.job.size.samples, uint64(f.job.seed), rows, func(int, int) {})
 	}, nil)
 }
 
 // sampled is the GLM sampling predictive of a posterior [glm 13].
-func (f *imagesFit) sampled(post gp.Latent) prediction {
+func (f *imagesFit) sampled(post withMoments) prediction {
 	return f.linked(predictive.MonteCarlo{Samples: f.job.size.samples, Seed: uint64(f.job.seed)}, post, 1)
 }
 
@@ -247,7 +257,7 @@ func (f *imagesFit) refined(ctx context.Context) error {
 
 // calibrate finds the scale of the covariance under which the validation rows are
 // likeliest.
-func (f *imagesFit) calibrate(ctx context.Context, post gp.Latent, link predictive.Link) (*score.Calibration, error) {
+func (f *imagesFit) calibrate(ctx context.Context, post withMoments, link predictive.Link) (*score.Calibration, error) {
 	rows := f.data.known.slice(0, f.job.size.valid)
 	mean, cov, err := f.moments(ctx, post, rows.X)
 	if err != nil {

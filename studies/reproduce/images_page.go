@@ -54,7 +54,10 @@ func (t *imagesTable) chosen(row imagesRow) []*imagesResult {
 	for _, path := range t.results {
 		criterion := make([]float64, len(path))
 		for k := range path {
-			criterion[k] = float64(path[k].Methods[row.method].Valid.NLL)
+			criterion[k] = math.NaN()
+			if s, ok := path[k].Methods[row.method]; ok {
+				criterion[k] = float64(s.Valid.NLL)
+			}
 		}
 		if k := ArgMin(criterion); k >= 0 {
 			list = append(list, &path[k])
@@ -73,12 +76,8 @@ func (t *imagesTable) scores(row imagesRow, column imagesColumn) []float64 {
 	return values
 }
 
-// pageImages makes the page.
-func pageImages(r *Results, kinds []string, size *imagesSize) (*Page, error) {
-	page := &Page{Title: "Predictives of digits and of what is none", Lead: []string{
-		"Networks are trained on MNIST at each prior precision δ, and every method predicts from them: test digits, test digits that are turned, and letters of Kuzushiji-MNIST. Each method chooses its δ by its own negative log likelihood (NLL) of validation rows.",
-		"MAP is the network alone. BNN draws parameters from the Laplace posterior with Kronecker factors and runs the network with them; GLM draws from the same posterior of the linearized model. GLM diagonal has independent parameters, GLM refined is at the mode of the linearized model, and ours is GLM refined with the scale of its covariance that suits the validation rows best. AUROC says how well the entropy of the predictive tells foreign pictures from test digits; that of ours is of the unscaled covariance.",
-	}}
+// readImages reads what was found.
+func readImages(r *Results, kinds []string, size *imagesSize) ([]*imagesTable, error) {
 	var tables []*imagesTable
 	for _, kind := range kinds {
 		t := &imagesTable{kind: kind}
@@ -92,6 +91,17 @@ func pageImages(r *Results, kinds []string, size *imagesSize) (*Page, error) {
 			t.results = append(t.results, path)
 		}
 		tables = append(tables, t)
+	}
+	return tables, nil
+}
+
+// pageImages makes the page of the study images.
+func pageImages(tables []*imagesTable, size *imagesSize) (*Page, error) {
+	page := &Page{Title: "Predictives of digits and of what is none", Lead: []string{
+		"Networks are trained on MNIST at each prior precision δ, and every method predicts from them: test digits, test digits that are turned, and letters of Kuzushiji-MNIST. Each method chooses its δ by its own negative log likelihood (NLL) of validation rows.",
+		"MAP is the network alone. BNN draws parameters from the Laplace posterior with Kronecker factors and runs the network with them; GLM draws from the same posterior of the linearized model. GLM diagonal has independent parameters, GLM refined is at the mode of the linearized model, and ours is GLM refined with the scale of its covariance that suits the validation rows best. AUROC says how well the entropy of the predictive tells foreign pictures from test digits; that of ours is of the unscaled covariance.",
+	}}
+	for _, t := range tables {
 		section, err := t.section(size)
 		if err != nil {
 			return nil, err
@@ -105,12 +115,24 @@ func pageImages(r *Results, kinds []string, size *imagesSize) (*Page, error) {
 // section shows one network.
 func (t *imagesTable) section(size *imagesSize) (*Section, error) {
 	title := imagesTitles[t.kind]
-	scores := &Table{Name: t.kind, Caption: fmt.Sprintf("%s: mean over the seeds ± its standard error.", title), Digits: 4, Head: []string{"method"}}
+	entropy, histograms, err := t.entropy()
+	if err != nil {
+		return nil, err
+	}
+	section := &Section{Title: title, Tables: []*Table{t.scored(imagesRows()), t.ordering(), entropy}}
+	section.Plots, err = t.plots(size)
+	section.Plots = append(section.Plots, histograms)
+	return section, err
+}
+
+// scored is the table of the scores of methods.
+func (t *imagesTable) scored(rows []imagesRow) *Table {
+	scores := &Table{Name: t.kind, Caption: fmt.Sprintf("%s: mean over the seeds ± its standard error.", imagesTitles[t.kind]), Digits: 4, Head: []string{"method"}}
 	for _, c := range imagesColumns {
 		scores.Head = append(scores.Head, c.title)
 	}
 	scores.Head = append(scores.Head, "δ", "scale")
-	for _, row := range imagesRows() {
+	for _, row := range rows {
 		cells := []Cell{Text(row.title)}
 		for _, c := range imagesColumns {
 			cells = append(cells, Mean(t.scores(row, c)))
@@ -122,7 +144,7 @@ func (t *imagesTable) section(size *imagesSize) (*Section, error) {
 			scale += math.Log(float64(r.Scale)) / float64(len(chosen))
 		}
 		cells = append(cells, Number(math.Exp(precision)))
-		if row.method == ours {
+		if row.method == ours || row.method == "subset" {
 			cells = append(cells, Number(math.Exp(scale)))
 		} else {
 			cells = append(cells, Cell{})
@@ -139,14 +161,7 @@ func (t *imagesTable) section(size *imagesSize) (*Section, error) {
 			scores.Rows[i][c+1] = cells[i]
 		}
 	}
-	entropy, histograms, err := t.entropy()
-	if err != nil {
-		return nil, err
-	}
-	section := &Section{Title: title, Tables: []*Table{scores, t.ordering(), entropy}}
-	section.Plots, err = t.plots(size)
-	section.Plots = append(section.Plots, histograms)
-	return section, err
+	return scores
 }
 
 // entropy shows the histograms of the entropy of test digits and of letters, and their overlap.

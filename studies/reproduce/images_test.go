@@ -65,3 +65,14 @@ func TestRows(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2}, sampleRows(3, 5, 1))
 	require.Len(t, sampleRows(100, 7, 1), 7)
 }
+
+func TestDampedQuick(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long under the race detector; shorter tests run the same code")
+	}
+	_, dir := quick(t, damped, "mlp")
+	text, err := os.ReadFile(filepath.Join(dir, "damped-mlp.csv"))
+	require.NoError(t, err)
+	require.Contains(t, string(text), "BNN damped")
+	require.Contains(t, string(text), "GP of a subset")
+}

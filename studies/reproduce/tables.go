@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/studies/synthetic"
 )
 
 // Rows are inputs N×D and targets N×1.
@@ -47,6 +48,34 @@ func ReadSplit(ctx context.Context, dir, name string, k int) (*Examples, error) 
 			return nil, err
 		}
 		*part.to = Rows{rows.Matrix(), mat.NewDense(rows.Len(), 1, rows.Targets)}
+	}
+	return e, e.standardize()
+}
+
+// waveform is the set that is drawn by its published rule.
+const waveform = "waveform"
+
+// waveformSplit is split k of 1,000 drawn rows, 70/15/15, stratified by class.
+func waveformSplit(k int) (*Examples, error) {
+	x, y := synthetic.Waveform.Rows(rand.New(rand.NewPCG(1, 0x3a7e)), 1000)
+	classes := make([][]int, 3)
+	for _, row := range rand.New(rand.NewPCG(uint64(k), 0x5b117)).Perm(len(y)) {
+		classes[y[row]] = append(classes[y[row]], row)
+	}
+	var rows [3][]int // of the parts
+	for _, of := range classes {
+		n := len(of)
+		rows[0] = append(rows[0], of[:70*n/100]...)
+		rows[1] = append(rows[1], of[70*n/100:85*n/100]...)
+		rows[2] = append(rows[2], of[85*n/100:]...)
+	}
+	e := &Examples{}
+	for i, to := range []*Rows{&e.Train, &e.Valid, &e.Test} {
+		to.X, to.Y = new(mat.Dense), mat.NewDense(len(rows[i]), 1, nil)
+		rowsTo(to.X, x, rows[i])
+		for j, r := range rows[i] {
+			to.Y.Set(j, 0, float64(y[r]))
+		}
 	}
 	return e, e.standardize()
 }

@@ -32,10 +32,10 @@ type linearized struct {
 	theta []float64 // θ*
 	prior ntk.Prior
 
-	train, held *linearize.Batch // held: validation rows, then test rows
-	heldRows    Rows             // of held
-	sites       *gp.Sites        // at θ*
-	full        *weightspace.Posterior
+	train, held *linearize.Batch       // held: validation rows, then test rows
+	heldRows    Rows                   // of held
+	sites       *gp.Sites              // at θ*
+	full        *weightspace.Posterior // at θ*, nil until fullPosterior
 	out         *uciResult
 }
 
@@ -70,11 +70,16 @@ func newLinearized(ctx context.Context, data *Examples, j *uciJob, progress Prog
 	if m.held, err = net.Linearize(ctx, m.heldRows.X); err != nil {
 		return nil, err
 	}
-	if m.sites, err = gp.NewSites(gp.NewTargets(data.Train.Y, m.lik), m.train.F); err != nil {
-		return nil, err
-	}
-	m.full, err = weightspace.Fit(ctx, m.train, m.sites, m.prior, m.theta, &weightspace.Options{MaxMemory: j.o.MaxMemory})
+	m.sites, err = gp.NewSites(gp.NewTargets(data.Train.Y, m.lik), m.train.F)
 	return m, err
+}
+
+// fullPosterior is the Laplace posterior at θ*.
+func (m *linearized) fullPosterior(ctx context.Context) (_ *weightspace.Posterior, err error) {
+	if m.full == nil {
+		m.full, err = weightspace.Fit(ctx, m.train, m.sites, m.prior, m.theta, &weightspace.Options{MaxMemory: m.job.o.MaxMemory})
+	}
+	return m.full, err
 }
 
 func (m *linearized) warn(list []error) {
@@ -89,14 +94,13 @@ type uciMethod struct {
 	run        func(m *linearized, ctx context.Context) error
 }
 
-// uciMethods are those of a step. ours follows refined, whose posterior it calibrates.
+// uciMethods are those of the study uci. ours follows refined, whose posterior it calibrates.
 var uciMethods = []uciMethod{
 	{"map", "MAP", (*linearized).mapEstimate},
 	{"mfvi", "MFVI", (*linearized).meanField},
 	{"bnn", "BNN", (*linearized).bnn},
 	{"glm", "GLM", (*linearized).glm},
 	{"diag", "GLM diagonal", (*linearized).diagonal},
-	{"variational", "GLM variational", (*linearized).variational},
 	{"refined", "GLM refined", (*linearized).refined},
 }
 
@@ -105,8 +109,8 @@ const ours = "ours"
 
 // scoreAll applies the methods one after the other.
 func (m *linearized) scoreAll(ctx context.Context, progress Progress) (*uciResult, error) {
-	for i, method := range uciMethods {
-		progress(i, len(uciMethods))
+	for i, method := range m.job.methods {
+		progress(i, len(m.job.methods))
 		if err := method.run(m, ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", method.title, err)
 		}
@@ -162,7 +166,13 @@ func (m *linearized) networks(ctx context.Context, method string, q Drawn) error
 }
 
 // bnn draws parameters from the Laplace posterior.
-func (m *linearized) bnn(ctx context.Context) error { return m.networks(ctx, "bnn", m.full) }
+func (m *linearized) bnn(ctx context.Context) error {
+	w, err := m.fullPosterior(ctx)
+	if err != nil {
+		return err
+	}
+	return m.networks(ctx, "bnn", w)
+}
 
 // meanFieldRows is the most training rows of a step of mean-field inference, which draws
 // its parameters anew in each step.
@@ -179,28 +189,19 @@ func (m *linearized) meanField(ctx context.Context) error {
 	return m.networks(ctx, "mfvi", q)
 }
 
-// variational is the Gaussian with the largest lower bound on the evidence of the
-// linearized model [glm 3.2]. It is left out where the model has more function values
-// than parameters, since each of its iterations takes as long as a fit.
-func (m *linearized) variational(ctx context.Context) error {
-	if !m.inFunctionSpace() {
-		return nil
-	}
-	q, err := variational.RefineFunction(ctx, ntk.New(m.prior, m.theta, nil), m.train, m.data.Train.Y, m.lik, &variational.Options{Tolerance: 1e-4, MaxMemory: m.job.o.MaxMemory})
-	if err != nil {
-		return err
-	}
-	m.warn(q.Warnings())
-	return m.sampled(ctx, "variational", q)
-}
-
 // inFunctionSpace tells whether N·C ≤ P, where matrices of N·C rows are the smaller.
 func (m *linearized) inFunctionSpace() bool {
 	n, c := m.train.F.Dims()
 	return n*c <= len(m.theta)
 }
 
-func (m *linearized) glm(ctx context.Context) error { return m.sampled(ctx, "glm", m.full) }
+func (m *linearized) glm(ctx context.Context) error {
+	w, err := m.fullPosterior(ctx)
+	if err != nil {
+		return err
+	}
+	return m.sampled(ctx, "glm", w)
+}
 
 func (m *linearized) diagonal(ctx context.Context) error {
 	w, err := weightspace.FitStructure(ctx, weightspace.Diagonal, m.train, m.sites, m.prior, m.theta, &weightspace.Options{MaxMemory: m.job.o.MaxMemory})
@@ -288,10 +289,12 @@ func (m *linearized) functionRefit(ctx context.Context) (gp.Latent, leaveOut, er
 
 // weightRefit takes the posterior at θ* where that is the mode.
 func (m *linearized) weightRefit(ctx context.Context) (gp.Latent, leaveOut, error) {
-	w := m.full
+	w, err := m.fullPosterior(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
 	if m.newtonMove() > stationary {
-		var err error
-		if w, err = m.full.Refit(ctx, gp.NewTargets(m.data.Train.Y, m.lik)); err != nil {
+		if w, err = w.Refit(ctx, gp.NewTargets(m.data.Train.Y, m.lik)); err != nil {
 			return nil, nil, err
 		}
 		m.warn(w.Warnings())

@@ -78,15 +78,11 @@ func uciColumns() []uciColumn {
 		uciColumn{ours, "ours, jointly", func(r *uciResult) float64 { return float64(r.LeaveOneOut.NLL) }})
 }
 
-// pageUCI makes the page.
-func pageUCI(r *Results, sets []uciSet, size *uciSize) (*Page, error) {
-	tables, err := readUCI(r, sets, size)
-	if err != nil {
-		return nil, err
-	}
+// pageUCI makes the page of the study uci.
+func pageUCI(tables []*uciTable, size *uciSize) (*Page, error) {
 	page := &Page{Title: "Predictives on tables of classes", Lead: []string{
 		"A network with tanh units is trained on each split at each prior precision δ, and every method predicts from it. Each method but ours chooses its δ by its own negative log likelihood (NLL) of the validation rows.",
-		"MAP is the network alone. MFVI is variational inference of the network with independent parameters. BNN draws parameters from the Laplace posterior with the full generalized Gauss–Newton matrix and runs the network with them. GLM draws from the same posterior of the linearized model, GLM diagonal from that with the diagonal of the precision, GLM variational from the Gaussian with the largest lower bound on the evidence of the linearized model, where that has fewer function values N·C than parameters, and GLM refined from the Laplace posterior at the mode of the linearized model. At an optimum of the training objective θ* is that mode, so that GLM and GLM refined agree; the source stopped training before. " +
+		"MAP is the network alone. MFVI is variational inference of the network with independent parameters. BNN draws parameters from the Laplace posterior with the full generalized Gauss–Newton matrix and runs the network with them. GLM draws from the same posterior of the linearized model, GLM diagonal from that with the diagonal of the precision, and GLM refined from the Laplace posterior at the mode of the linearized model. At an optimum of the training objective θ* is that mode, so that GLM and GLM refined agree; the variational refinements of the source are those of the study refine. " +
 			"Ours is that posterior with its covariance scaled. δ and then the scale are chosen by leave-one-out in closed form over the training rows, and no validation row is looked at; in the last column both are chosen together.",
 	}}
 	page.Sections = append(page.Sections, scoresUCI(tables), comparisonUCI(tables))
@@ -99,11 +95,11 @@ func pageUCI(r *Results, sets []uciSet, size *uciSize) (*Page, error) {
 	return page, nil
 }
 
-func readUCI(r *Results, sets []uciSet, size *uciSize) ([]*uciTable, error) {
+func readUCI(r *Results, sets []uciSet, splits func(uciSet) int, size *uciSize) ([]*uciTable, error) {
 	var tables []*uciTable
 	for _, set := range sets {
 		t := &uciTable{set: set}
-		for split := range min(set.splits, size.splits) {
+		for split := range min(splits(set), size.splits) {
 			path := make([]uciResult, len(size.precisions))
 			for k := range path {
 				if err := r.Get(uciKey(set.name, split, k), &path[k]); err != nil {
@@ -301,12 +297,12 @@ func settingsUCI(page *Page, tables []*uciTable, size *uciSize) {
 		}
 	}
 	page.Setting("sets", strings.Join(names, ", "))
-	page.Setting("network", fmt.Sprintf("hidden layers of %v tanh units; one output and the Bernoulli likelihood for two classes, where the source has two outputs with a softmax, which penalizes the last layer half as much at the same δ; else one output a class", size.hidden))
+	page.Setting("network", fmt.Sprintf("hidden layers of %v tanh units; one output and the Bernoulli likelihood for two classes, else one output a class", size.hidden))
 	page.Setting("training", fmt.Sprintf("−Σ log p + ½δ‖θ‖², biases included, to its optimum by full-batch L-BFGS in place of the source's 10,000 Adam steps; at most %d iterations, largest gradient norm at the end %.1e", steps, worst))
 	page.Setting("precisions", fmt.Sprintf("%d, equally spaced in the logarithm from %.4g to %.4g", len(size.precisions), size.precisions[0], size.precisions[len(size.precisions)-1]))
 	page.Setting("samples", fmt.Sprintf("%d of the BNN and the GLM predictives; ours integrates without samples", size.samples))
 	page.Setting("mean-field", fmt.Sprintf("%d steps of Adam from the initial parameters, one draw each, with %d training rows a step where there are more", size.meanField, meanFieldRows))
 	page.Setting("leave-one-out", fmt.Sprintf("over %d random training rows where there are more", mostLeftOut))
-	page.Setting("splits", "the ten of the source's seeds, 70/15/15 stratified; two of satellite")
+	page.Setting("splits", "those of the source's seeds, 70/15/15 stratified, as many as the table says; of waveform seeds of its own")
 	page.Setting("steps with warnings", fmt.Sprint(warnings))
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/studies/variational"
 )
 
 // quick runs a study at its reduced size and returns its page and its directory.
@@ -109,14 +111,16 @@ func TestDrawNetworks(t *testing.T) {
 	require.InDeltaSlice(t, s.LogDensity, logp, 1e-13)
 
 	const samples = 300
-	response, logp, err = DrawNetworks(t.Context(), m.net, m.full, m.lik, samples, 1, m.heldRows, func(int, int) {})
+	full, err := m.fullPosterior(t.Context())
+	require.NoError(t, err)
+	response, logp, err = DrawNetworks(t.Context(), m.net, full, m.lik, samples, 1, m.heldRows, func(int, int) {})
 	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(1, 0xd4a3))
 	n, p := count(m.heldRows.X), len(m.theta)
 	want, density := mat.NewDense(n, 3, nil), make([]float64, n)
 	for _, size := range []int{128, 128, 44} {
 		thetas := mat.NewDense(size, p, nil)
-		require.NoError(t, m.full.SampleTo(t.Context(), thetas, rng))
+		require.NoError(t, full.SampleTo(t.Context(), thetas, rng))
 		for s := range size {
 			net, err := m.net.WithTheta(thetas.RawRowView(s))
 			require.NoError(t, err)
@@ -157,7 +161,6 @@ func TestChoice(t *testing.T) {
 	require.Equal(t, []float64{0.6, 0.7}, table.test(columns["GLM"], nllOf))
 	require.Equal(t, []float64{0.6, 0.7}, table.test(columns["ours"], nllOf))
 	require.Equal(t, []float64{0.5, 0.8}, table.test(columns["ours, jointly"], nllOf))
-	require.Empty(t, table.test(columns["GLM variational"], nllOf), "it was left out")
 	require.InDelta(t, math.Sqrt(10), geometric(table.choose(columns["GLM"]), func(c uciChoice) float64 { return c.precision }), 1e-12)
 	require.InDelta(t, math.Sqrt(10)/2, geometric(table.choose(columns["ours"]), func(c uciChoice) float64 { return c.scale }), 1e-12)
 }
@@ -193,7 +196,7 @@ func TestReadSplit(t *testing.T) {
 	require.Equal(t, 5.0, mat.Max(e.Train.Y))
 	_, err = ReadSplit(t.Context(), dir, "nothing", 0)
 	require.ErrorContains(t, err, "nothing.csv")
-	_, err = planUCI(t.Context(), &Options{Data: dir + "/no", Only: []string{"glass"}})
+	_, err = uci.Plan(t.Context(), &Options{Data: dir + "/no", Only: []string{"glass"}})
 	require.ErrorContains(t, err, "glass.csv")
 }
 
@@ -219,4 +222,59 @@ func TestComparison(t *testing.T) {
 	nll := scoresUCI(tables).Tables[0]
 	require.Len(t, nll.Rows, 2)
 	require.Equal(t, "a, published", nll.Rows[1][0].text)
+}
+
+func TestRefineQuick(t *testing.T) {
+	page, dir := quick(t, refine, "australian", "waveform")
+	require.Contains(t, page, "GLM refine d")
+	text, err := os.ReadFile(filepath.Join(dir, "refine-nll.csv"))
+	require.NoError(t, err)
+	require.Contains(t, string(text), "refine d − GLM")
+}
+
+// Refinements to the tolerance of the study predict as those to a small one.
+func TestRefineTolerance(t *testing.T) {
+	m := trainedJob(t, 3, 40)
+	o := m.refineOptions()
+	var a, b, covA, covB mat.Dense
+	kernel := ntk.New(m.prior, m.theta, nil)
+	loose, err := variational.RefineFunction(t.Context(), kernel, m.train, m.data.Train.Y, m.lik, o)
+	require.NoError(t, err)
+	require.NoError(t, loose.PredictTo(t.Context(), &b, &covB, m.held))
+	o.Tolerance = 1e-8
+	precise, err := variational.RefineFunction(t.Context(), kernel, m.train, m.data.Train.Y, m.lik, o)
+	require.NoError(t, err)
+	require.NoError(t, precise.PredictTo(t.Context(), &a, &covA, m.held))
+	for i, v := range a.RawMatrix().Data {
+		require.InDelta(t, v, b.RawMatrix().Data[i], 0.05*math.Sqrt(covA.At(i, i%3)))
+	}
+}
+
+// Draws of parameters predict by the linearized model as draws of its outputs do.
+func TestDrawnLinear(t *testing.T) {
+	m := trainedJob(t, 3, 5)
+	m.job.size.samples = 4000
+	require.NoError(t, m.glm(t.Context()))
+	require.False(t, m.inFunctionSpace())
+	want := m.out.Methods["glm"].Test
+	require.NoError(t, m.unrefined(t.Context()))
+	got := m.out.Methods["glm"].Test
+	require.NotEqual(t, want, got)
+	require.InEpsilon(t, float64(want.NLL), float64(got.NLL), 0.05)
+}
+
+// The drawn rows are the same in each split, which has each once, in the shares of the source.
+func TestWaveformSplit(t *testing.T) {
+	a, err := waveformSplit(0)
+	require.NoError(t, err)
+	b, err := waveformSplit(1)
+	require.NoError(t, err)
+	for _, e := range []*Examples{a, b} {
+		require.InDelta(t, 700, count(e.Train.X), 3)
+		require.InDelta(t, 150, count(e.Valid.X), 3)
+		require.Equal(t, 1000, count(e.Train.X)+count(e.Valid.X)+count(e.Test.X))
+		require.Equal(t, 2.0, mat.Max(e.Train.Y))
+	}
+	require.InDelta(t, mat.Sum(a.Train.Y), mat.Sum(b.Train.Y), 0, "stratified")
+	require.False(t, mat.Equal(a.Train.X, b.Train.X))
 }

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/funcgp/funcgp/studies/table"
 )
 
@@ -46,6 +48,15 @@ var Waveform = &Table{
 	},
 }
 
+// Rows draws n rows: inputs, n×D, and targets.
+func (t *Table) Rows(rng *rand.Rand, n int) (x *mat.Dense, y []int) {
+	x, y = mat.NewDense(n, t.inputs, nil), make([]int, n)
+	for i := range n {
+		y[i] = t.draw(rng, x.RawRowView(i))
+	}
+	return x, y
+}
+
 // Write writes NAME-train.csv and NAME-test.csv to dir, of so many rows. The rows are those of the seed.
 func (t *Table) Write(dir, name string, train, test int, seed uint64) error {
 	rng := rand.New(rand.NewPCG(seed, t.salt))
@@ -58,14 +69,13 @@ func (t *Table) Write(dir, name string, train, test int, seed uint64) error {
 		n    int
 	}{{"-train.csv", train}, {"-test.csv", test}} {
 		to := &table.Table{Header: append(header[:t.inputs:t.inputs], "y")}
-		for range part.n {
-			x := make([]float64, t.inputs)
-			y := t.draw(rng, x)
+		x, y := t.Rows(rng, part.n)
+		for i, target := range y {
 			var row []string
-			for _, v := range x {
+			for _, v := range x.RawRowView(i) {
 				row = append(row, strconv.FormatFloat(v, 'g', -1, 64))
 			}
-			to.Rows = append(to.Rows, append(row, strconv.Itoa(y)))
+			to.Rows = append(to.Rows, append(row, strconv.Itoa(target)))
 		}
 		if err := to.WriteCSV(dir, name+part.name); err != nil {
 			return err
