@@ -24,17 +24,17 @@ import (
 // evidence at θ*, and by two at the mode v* of the linearized model.
 var normalized = &Study{Verb: "reproduce",
 	Name: "normalized", Short: "the evidence of networks with batch normalization, at θ* and at the mode v* of their linearization",
-	Source: "[gprior] figures 1 and 5", Data: "MNIST's four files, in the directory mnist",
+	Source: "[gprior] figures 1 and 5, appendix A", Data: "MNIST's four files, in the directory mnist",
 	Plan: func(ctx context.Context, o *Options) (*Plan, error) {
-		s := &normalizedStudy{rows: 2000, test: 1000, epochs: 20, seeds: 5, filters: 4, hidden: 10, deltas: Logspace(-1, 4, 11), factors: 5, data: o.Data, quick: o.Quick}
+		s := &normalizedStudy{rows: 2000, test: 1000, epochs: 20, seeds: 5, filters: 4, hidden: 10, deltas: Logspace(-1, 4, 11), factors: 5, turned: 200, angles: []float64{0, 30, 60, 90, 120, 150, 180}, data: o.Data, quick: o.Quick}
 		if o.Quick {
-			s.rows, s.test, s.epochs, s.seeds, s.filters, s.hidden, s.deltas, s.factors = 60, 50, 20, 1, 2, 6, Logspace(-2, 4, 3), 2
+			s.rows, s.test, s.epochs, s.seeds, s.filters, s.hidden, s.deltas, s.factors, s.turned, s.angles = 60, 50, 20, 1, 2, 6, Logspace(-2, 4, 3), 2, 20, []float64{0, 90}
 		}
 		inputs, err := digitsInputs(ctx, o)
 		if err != nil {
 			return nil, err
 		}
-		p := &Plan{Version: 2, Page: s.page}
+		p := &Plan{Version: 3, Page: s.page}
 		for seed := range s.seeds {
 			p.Steps = append(p.Steps, Step{Key: s.key(seed), Inputs: inputs, Run: func(ctx context.Context, progress Progress) (any, error) {
 				return s.run(ctx, uint64(seed), progress)
@@ -49,6 +49,8 @@ type normalizedStudy struct {
 	filters, hidden           int // of the network
 	deltas                    []float64
 	factors                   int // of the g-prior that are tried
+	turned                    int // test rows that are turned by each angle
+	angles                    []float64
 	data                      string
 	quick                     bool
 }
@@ -65,7 +67,21 @@ type normalizedResult struct {
 	GPrior     normalizedPrior `json:"gprior"` // g of the neural g-prior
 	Dead       int             `json:"dead"`   // parameters that the g-prior drops
 	Norm       result.Float    `json:"norm"`   // ‖θ*‖²
+	Tensors    []tensorScale   `json:"tensors"`
+	// Turned has for each of turnedBy the test log likelihood at each angle.
+	Turned [][]result.Float `json:"turned"`
 }
+
+// A tensorScale says what s, the diagonal of JᵀΛJ over the number of rows, is in a tensor.
+type tensorScale struct {
+	Name   string       `json:"name"`
+	Count  int          `json:"parameters"`
+	Share  result.Float `json:"share"`  // of the sum of s over all parameters
+	Median result.Float `json:"median"` // of s that is not 0
+}
+
+// turnedBy names the predictives of turned digits.
+var turnedBy = []string{"network alone", "evidence at θ* (E7)", "evidence at v*, Λ of θ*", "evidence at v*, g-prior"}
 
 // A layerScale is the diagnosis of one layer.
 type layerScale struct {
@@ -73,6 +89,7 @@ type layerScale struct {
 	Norm      result.Float `json:"norm"`       // ‖w‖
 	InUse     result.Float `json:"in_use"`     // ‖J w‖/(‖J‖‖w‖) with running statistics
 	InBatches result.Float `json:"in_batches"` // with the statistics of the rows
+	Scales    int          `json:"scales"`     // groups of its nodes that may each be scaled then
 	Flagged   bool         `json:"flagged"`
 
 	spans []linearize.Span
@@ -142,7 +159,7 @@ func (s *normalizedStudy) run(ctx context.Context, seed uint64, progress Progres
 	if err != nil {
 		return nil, err
 	}
-	data := &normalizedData{e, train, test, sites, net.Theta()}
+	data := &normalizedData{e: e, train: train, test: test, sites: sites, theta: net.Theta()}
 	for i, delta := range s.deltas {
 		prior, err := ntk.NewIsotropic(delta, nil)
 		if err != nil {
@@ -159,7 +176,68 @@ func (s *normalizedStudy) run(ctx context.Context, seed uint64, progress Progres
 	if err := s.apart(ctx, data, r); err != nil {
 		return nil, err
 	}
-	return r, s.gprior(ctx, data, r)
+	if err := s.gprior(ctx, data, r); err != nil {
+		return nil, err
+	}
+	return r, s.turn(ctx, net, data, r)
+}
+
+// turn predicts test rows that are turned, under the priors that the evidences chose.
+func (s *normalizedStudy) turn(ctx context.Context, net *network.Network, d *normalizedData, r *normalizedResult) error {
+	lik, rows := glm.Categorical{}, d.e.Test.slice(0, s.turned)
+	fits := []*weightspace.Posterior{nil} // the network alone
+	for _, delta := range []result.Float{r.Points[chosen(r.Points, evidenceTheta)].Delta, r.Points[chosen(r.Points, evidenceMode)].Delta, 0} {
+		var prior ntk.Prior
+		var err error
+		if delta > 0 {
+			prior, err = ntk.NewIsotropic(float64(delta), nil)
+		} else {
+			prior, err = ntk.NewGPrior(d.ggn, d.train.Len(), d.theta, math.Pow(10, float64(r.GPrior.Log[0])))
+		}
+		if err != nil {
+			return err
+		}
+		w, err := weightspace.Fit(ctx, d.train, d.sites, prior, d.theta, nil)
+		if err != nil {
+			return err
+		}
+		fits = append(fits, w)
+	}
+	r.Turned = make([][]result.Float, len(fits))
+	for _, angle := range s.angles {
+		b, err := net.Linearize(ctx, Rotate(rows.X, angle))
+		if err != nil {
+			return err
+		}
+		for i, w := range fits {
+			scores, err := scoreMAP(lik, rows.Y, b.F)
+			if w != nil {
+				scores, err = scoreLatent(ctx, w, lik, rows.Y, b)
+			}
+			if err != nil {
+				return err
+			}
+			r.Turned[i] = append(r.Turned[i], -scores.NLL)
+		}
+	}
+	return nil
+}
+
+// tensorScales returns what s = ggn/N is in each tensor of the layers.
+func tensorScales(layers []layerScale, ggn []float64, n int) []tensorScale {
+	var out []tensorScale
+	for _, l := range layers {
+		for _, span := range l.spans {
+			of := slices.Clone(ggn[span.Offset : span.Offset+span.Len()])
+			t := tensorScale{Name: span.Name, Count: len(of), Share: result.Float(floats.Sum(of) / floats.Sum(ggn))}
+			if of = slices.DeleteFunc(of, func(v float64) bool { return v == 0 }); len(of) > 0 {
+				slices.Sort(of)
+				t.Median = result.Float(of[len(of)/2] / float64(n))
+			}
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 // normalizedData are the linearized rows of a network.
@@ -168,6 +246,7 @@ type normalizedData struct {
 	train, test *linearize.Batch
 	sites       *gp.Sites // at θ*
 	theta       []float64
+	ggn         []float64 // diagonal of Σ JᵀΛJ
 }
 
 // apart finds a precision for the flagged layers, beside that which the evidence at v*
@@ -199,9 +278,10 @@ func (s *normalizedStudy) gprior(ctx context.Context, d *normalizedData, r *norm
 	if err != nil {
 		return err
 	}
-	ggn := w.(*weightspace.DiagonalPosterior).GGN()
+	d.ggn = w.(*weightspace.DiagonalPosterior).GGN()
+	r.Tensors = tensorScales(r.Layers, d.ggn, d.train.Len())
 	return d.best(ctx, &r.GPrior, Logspace(-3, 3, s.factors), func(g float64) (ntk.Prior, []float64, error) {
-		prior, err := ntk.NewGPrior(ggn, d.train.Len(), d.theta, g)
+		prior, err := ntk.NewGPrior(d.ggn, d.train.Len(), d.theta, g)
 		if err == nil {
 			r.Dead = len(prior.Dead())
 		}
@@ -311,7 +391,7 @@ func layerScales(ctx context.Context, net *network.Network, x *mat.Dense) ([]lay
 	}
 	var out []layerScale
 	for i, l := range training {
-		out = append(out, layerScale{Name: l.Name, Norm: result.Float(l.W), InUse: result.Float(inUse[i].Ratio()), InBatches: result.Float(l.Ratio()), Flagged: l.Invariant(), spans: l.Spans})
+		out = append(out, layerScale{Name: l.Name, Norm: result.Float(l.W), InUse: result.Float(inUse[i].Ratio()), InBatches: result.Float(l.Ratio()), Scales: len(l.Scales()), Flagged: l.Invariant(), spans: l.Spans})
 	}
 	return out, nil
 }

@@ -44,6 +44,10 @@ func (s *normalizedStudy) page(r *Results) (*Page, error) {
 	page.Setting("test rows", fmt.Sprint(s.test))
 	page.Setting("precisions", fmt.Sprintf("%d, from %v to %v", len(s.deltas), s.deltas[0], s.deltas[len(s.deltas)-1]))
 	page.Setting("predictive", "covariance of the full posterior in weight space, softmax integrated by quasi–Monte Carlo of at most 4,096 points")
+	turned, err := s.turnedPlot(all)
+	if err != nil {
+		return nil, err
+	}
 	curves, err := s.curves(all)
 	if err != nil {
 		return nil, err
@@ -52,6 +56,9 @@ func (s *normalizedStudy) page(r *Results) (*Page, error) {
 		{Title: "The precision that each evidence chooses", Tables: []*Table{s.choices(all)}, Plots: curves},
 		{Title: "Which layers cannot be at a mode", Text: []string{"‖J w‖/(‖J‖‖w‖) is the share of a layer's influence that goes along its own scale. With the statistics of the training rows, as in training, it vanishes for the layers before a normalization: these are flagged. With running statistics, as in use, it does not."},
 			Tables: []*Table{s.diagnosis(all)}},
+		{Title: "How much of the outputs each tensor moves under a prior", Text: []string{"The variance that a prior gives the outputs at the training rows, weighted by Λ, is Σ s_p Σ₀_p. Under one precision a tensor has its share of Σ s_p; under the g-prior, whose precisions are in the ratio of s_p, its share of the parameters."},
+			Tables: []*Table{s.tensors(all)}},
+		{Title: "Turned digits", Tables: []*Table{s.turnedTable(all)}, Plots: []*Plot{turned}},
 	}
 	return page, nil
 }
@@ -92,7 +99,7 @@ func (s *normalizedStudy) choices(all []normalizedResult) *Table {
 }
 
 func (s *normalizedStudy) diagnosis(all []normalizedResult) *Table {
-	t := &Table{Name: "diagnosis", Caption: "‖J w‖/(‖J‖‖w‖), means over the networks", Digits: 5, Head: []string{"layer", "‖w‖", "in use", "in training", "flagged"}}
+	t := &Table{Name: "diagnosis", Caption: "‖J w‖/(‖J‖‖w‖), means over the networks, and the number of groups of a layer's nodes each of which may be scaled in training, of the first network [gprior appendix A]", Digits: 5, Head: []string{"layer", "‖w‖", "in use", "in training", "scales", "flagged"}}
 	for i, l := range all[0].Layers {
 		var norm, use, batches []float64
 		flagged := 0
@@ -102,9 +109,74 @@ func (s *normalizedStudy) diagnosis(all []normalizedResult) *Table {
 				flagged++
 			}
 		}
-		t.Rows = append(t.Rows, []Cell{Text(l.Name), Mean(norm), Mean(use), Mean(batches), Text(fmt.Sprintf("%d of %d", flagged, len(all)))})
+		t.Rows = append(t.Rows, []Cell{Text(l.Name), Mean(norm), Mean(use), Mean(batches), Count(l.Scales), Text(fmt.Sprintf("%d of %d", flagged, len(all)))})
 	}
 	return t
+}
+
+// tensors compares what an isotropic prior and the g-prior say of each tensor.
+func (s *normalizedStudy) tensors(all []normalizedResult) *Table {
+	t := &Table{Name: "tensors", Digits: 4, Head: []string{"tensor", "parameters", "median of log₁₀ s", "share, one precision", "share, g-prior"}}
+	most, least := math.Inf(-1), math.Inf(1)
+	for i, tensor := range all[0].Tensors {
+		var medians, shares []float64
+		for _, one := range all {
+			shares = append(shares, float64(one.Tensors[i].Share))
+			if m := float64(one.Tensors[i].Median); m > 0 {
+				medians = append(medians, math.Log10(m))
+				most, least = max(most, m), min(least, m)
+			}
+		}
+		t.Rows = append(t.Rows, []Cell{Text(tensor.Name), Count(tensor.Count), Mean(medians), Mean(shares), Number(float64(tensor.Count) / float64(all[0].Parameters))})
+	}
+	holds := "holds"
+	if most < 10*least {
+		holds = "does not hold"
+	}
+	t.Caption = fmt.Sprintf("Means over the networks. The source's claim, that the scales of the Jacobian's columns are heterogeneous, %s: medians of tensors differ by a factor of up to %.2g.", holds, most/least)
+	return t
+}
+
+// turnedScores are the log likelihoods at an angle, of each network, by turnedBy.
+func turnedScores(all []normalizedResult, by, angle int) (values []float64) {
+	for _, one := range all {
+		values = append(values, float64(one.Turned[by][angle]))
+	}
+	return values
+}
+
+func (s *normalizedStudy) turnedTable(all []normalizedResult) *Table {
+	t := &Table{Name: "turned", Head: []string{"degrees"}}
+	t.Head = append(t.Head, turnedBy...)
+	wins := 0
+	for k, angle := range s.angles {
+		row := []Cell{Count(int(angle))}
+		for by := range turnedBy {
+			row = append(row, Mean(turnedScores(all, by, k)))
+		}
+		if row[4].Value() > max(row[2].Value(), row[3].Value()) {
+			wins++
+		}
+		markBest(row[1:], true)
+		t.Rows = append(t.Rows, row)
+	}
+	t.Caption = fmt.Sprintf("Log likelihood of a turned test digit, means over the networks ± standard error. By the source the g-prior is better than one precision; on turned digits it is at %d of %d angles.", wins, len(s.angles))
+	return t
+}
+
+func (s *normalizedStudy) turnedPlot(all []normalizedResult) (*Plot, error) {
+	p := NewPlot("", "degrees", "log likelihood")
+	for by, name := range turnedBy {
+		var y []float64
+		for k := range s.angles {
+			mean, _ := MeanSE(turnedScores(all, by, k))
+			y = append(y, mean)
+		}
+		if err := AddLine(p, name, Colour(by), true, s.angles, y); err != nil {
+			return nil, err
+		}
+	}
+	return &Plot{Name: "turned", Caption: "Log likelihood of test digits that are turned against the clock, mean over the networks [gprior fig. 5]", Width: 26 * vg.Centimeter, Grid: BesideLegend(p)}, nil
 }
 
 // curves are the evidences and the test log likelihood over the precisions.
