@@ -41,7 +41,7 @@ type study struct {
 }
 
 // tables are those of the sources.
-var tables = reproduce.Command{Verb: "reproduce", Studies: func() []*reproduce.Study { return append(reproduce.Studies(), lae.Study) }}
+var tables = reproduce.Command{Verb: "reproduce", Studies: func() []*reproduce.Study { return append(reproduce.Studies(), lae.Study, lae.Hessians) }}
 
 // studies are all of them, in the order in which they are listed.
 var studies = []study{

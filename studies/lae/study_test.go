@@ -25,3 +25,19 @@ func TestStudy(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, "autoencoder-released.onnx.posterior"))
 	require.FileExists(t, filepath.Join(dir, "autoencoder-published-labels.csv"))
 }
+
+// The diagonals are compared at a reduced size on both networks. A diagonal that is exact but for convolutions is exact
+// on a dense network.
+func TestHessians(t *testing.T) {
+	dir := t.TempDir()
+	page, err := reproduce.Run(t.Context(), io.Discard, Hessians, dir, &reproduce.Options{Quick: true, Out: dir, Only: Hessians.Sets}, reproduce.Part{})
+	require.NoError(t, err)
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "exact, post hoc")
+	for _, kind := range Hessians.Sets {
+		diagonals, err := os.ReadFile(filepath.Join(dir, "hessians-"+kind+"-diagonals.csv"))
+		require.NoError(t, err)
+		require.Regexp(t, "(?m)^mixed,Dense1.weight,1,1$", string(diagonals))
+	}
+}
