@@ -85,6 +85,14 @@ func (v Invariance) NodeSpans(first, n int) []Span {
 	return out
 }
 
+// AddNodeDots adds xᵀy over the parameters of each output node of a layer to dst. dst has a number for each node, one
+// where Groups is nil; x and y have P.
+func (v Invariance) AddNodeDots(dst, x, y []float64) {
+	for _, s := range v.Spans {
+		s.addNodeDots(dst, v.convGroups, x[s.Offset:s.Offset+s.Len()], y[s.Offset:s.Offset+s.Len()])
+	}
+}
+
 // Invariances returns the Invariance of each layer at theta = θ*, of the layer's tensors and of groups of its nodes, in
 // the order of θ. A layer is a Block of src, such as the weight and the bias of a dense layer. In a Full block, a layer
 // is the tensors whose names agree up to the last dot. All batches must have the same blocks. It takes one pass over
@@ -260,28 +268,35 @@ func addNorms(ctx context.Context, layers []*layerNorms, k Block, b *Batch, thet
 
 // addRow adds a row of the Jacobian, of one example and output.
 func (l *layerNorms) addRow(to norms, row, theta []float64) {
-	jw := make([]float64, l.nodes) // J w of each node
+	all, jw := make([]float64, l.nodes), make([]float64, l.nodes) // J w of each node, of all tensors and of one
 	for t, s := range l.spans {
-		j, w, sum := row[l.column[t]:l.column[t]+s.Len()], theta[s.Offset:s.Offset+s.Len()], 0.0
-		add := func(node int, jj, jwNode float64) {
-			to.j[t][node] += jj
-			jw[node] += jwNode
-			sum += jwNode
-		}
-		if width := s.Len() / l.nodes; !s.Transposed || l.nodes == 1 {
-			for node := range l.nodes {
-				j, w := j[node*width:(node+1)*width], w[node*width:(node+1)*width]
-				add(node, dense.Dot(j, j), dense.Dot(j, w))
-			}
-		} else {
-			k := s.Rows / l.convGroups
-			for i, v := range j {
-				add(i/s.Cols/k*s.Cols+i%s.Cols, v*v, v*w[i])
-			}
-		}
+		j, w := row[l.column[t]:l.column[t]+s.Len()], theta[s.Offset:s.Offset+s.Len()]
+		s.addNodeDots(to.j[t], l.convGroups, j, j)
+		clear(jw)
+		s.addNodeDots(jw, l.convGroups, j, w)
+		sum := floats.Sum(jw)
 		to.tensor[t] += sum * sum
+		dense.Axpy(all, 1, jw)
 	}
-	l.addGroups(to, jw)
+	l.addGroups(to, all)
+}
+
+// addNodeDots adds xᵀy over the parameters of each node to dst.
+func (s Span) addNodeDots(dst []float64, convGroups int, x, y []float64) {
+	if s.Transposed && len(dst) > 1 {
+		k := s.Rows / convGroups
+		for r := range s.Rows {
+			to := dst[r/k*s.Cols:]
+			for c := range s.Cols {
+				to[c] += x[r*s.Cols+c] * y[r*s.Cols+c]
+			}
+		}
+		return
+	}
+	width := len(x) / len(dst)
+	for node := range dst {
+		dst[node] += dense.Dot(x[node*width:(node+1)*width], y[node*width:(node+1)*width])
+	}
 }
 
 // addOuter adds all rows of one example: g_o(Wa)_o and g_oβ_o are the parts of J w of node o.
@@ -344,12 +359,7 @@ func (l *layerNorms) result(theta []float64) Invariance {
 		v.Tensors = append(v.Tensors, Invariance{Name: s.Name, Spans: []Span{s}, JW: math.Sqrt(l.tensor[t]), J: math.Sqrt(floats.Sum(l.j[t])), W: math.Sqrt(dense.Dot(of, of))})
 		dense.Axpy(j, 1, l.j[t])
 	}
-	for node := range w {
-		for _, s := range v.NodeSpans(node, 1) {
-			of := theta[s.Offset : s.Offset+s.Len()]
-			w[node] += dense.Dot(of, of)
-		}
-	}
+	v.AddNodeDots(w, theta, theta)
 	v.J, v.W = math.Sqrt(floats.Sum(j)), math.Sqrt(floats.Sum(w))
 	for k, size := range l.sizes[:last] {
 		groups := make([]Invariance, l.nodes/size)

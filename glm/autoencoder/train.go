@@ -51,7 +51,9 @@ type TrainOptions struct {
 	Curvature Curvature // how the GGN is computed; the default is Approximate
 
 	// Prior is the precision δ of the prior, with which H begins; 0 means 1. The Rule forgets it as it does the
-	// minibatches, and it does not pull θ towards 0.
+	// minibatches, and it does not pull θ towards 0. A large one keeps the first draws near to θ, so that the error
+	// falls in fewer steps, but hides what no row has taught until it is forgotten: with N in place of 1, 780 steps on
+	// 10,000 digits have an error of .049 in place of .056, and tell letters by an AUROC of .44 in place of .9985.
 	Prior float64
 	// Noise is the variance σ² of a pixel; 0 means 1.
 	Noise float64

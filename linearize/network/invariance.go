@@ -90,11 +90,7 @@ func (n *Network) TrainingInvariances(ctx context.Context, x *mat.Dense) ([]line
 				continue
 			}
 			nodes := make([]float64, len(l.Groups[0])) // uᵀJw of each
-			for node := range nodes {
-				for _, s := range l.NodeSpans(node, 1) {
-					nodes[node] += dense.Dot(grad[s.Offset:s.Offset+s.Len()], n.theta[s.Offset:s.Offset+s.Len()])
-				}
-			}
+			l.AddNodeDots(nodes, grad, n.theta)
 			for _, groups := range l.Groups {
 				size := len(nodes) / len(groups)
 				for g := range groups {

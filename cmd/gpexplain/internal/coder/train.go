@@ -48,7 +48,7 @@ type TrainFlags struct {
 // Add defines the flags.
 func (t *TrainFlags) Add(c *cobra.Command) {
 	f := c.Flags()
-	f.BoolVar(&t.online, "online", false, "train an autoencoder under its posterior: each step draws the parameters, and the precision follows, which begins with --prior-precision. As [lae] sets them: --batch 64, --lr 1e-3, --online-memory 0.9999; its --early-stopping is 8, with the step size halved after each half of it without a smaller error. At most 100 epochs")
+	f.BoolVar(&t.online, "online", false, "train an autoencoder under its posterior: each step draws the parameters, and the precision follows, which begins with --prior-precision. The text of [lae] sets --batch 64, --lr 1e-3, --online-memory 0.9999, --early-stopping 8 and this beginning, which are taken here; its released code has 50, 1e-3, 0.999, 5 and a precision that begins with the number of rows. Such a large --prior-precision reconstructs better after few steps, but its draws do not tell foreign rows. The step size is halved after each half of --early-stopping without a smaller error. At most 100 epochs")
 	f.StringVar(&t.rule, "online-rule", "released", "`NAME` of how the precision follows: released, as in the code of [lae], where it grows to ½/(1−M) times the curvature of all rows; or published, as in its text, to B/((1−M)·N) times that, with minibatches of B of N rows")
 	f.Float64Var(&t.memory, "online-memory", 0.9999, "share `M` of the precision that a step keeps")
 	f.StringVar(&t.curvature, "curvature", "approximate", "`NAME` of how --online carries the GGN back: approximate, exact or mixed")
