@@ -35,14 +35,14 @@ func TestSubtotalsAndCurve(t *testing.T) {
 		if c > 1 {
 			targets = append(targets, Contrast(0, 1))
 		}
-		for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+		for _, terms := range []gp.Terms{gp.PosteriorTerms, gp.RawTerms} {
 			e, err := New(d, d, &Options{Terms: terms, Targets: targets, Groups: groups, Curve: true, All: true, Tile: 1 + rng.IntN(n)})
 			require.NoError(t, err)
 			rows := testref.Must(e.Explain(t.Context(), testkit.RandomBatch(rng, 2, c, p)))(t)
 			for _, row := range rows {
 				for _, x := range row {
 					v := x.All.Value
-					if terms == gp.Raw {
+					if terms == gp.RawTerms {
 						v = x.All.Raw
 					}
 					size := 0.0

@@ -70,7 +70,7 @@ func (e *Explainer) complete(ctx context.Context, cross gp.Cross, work [][]tally
 			return err
 		}
 		var post mat.Dense
-		if err := q.CombinedTo(ctx, &post, b, gp.Posterior); err != nil {
+		if err := q.CombinedTo(ctx, &post, b, gp.PosteriorTerms); err != nil {
 			return fmt.Errorf("explain: posterior covariance with training example %d and others: %w", rows[0], err)
 		}
 		for j, i := range rows {

@@ -72,7 +72,7 @@ func TestCombinedIsPlain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 7))
 	d := testkit.NewDual(rng, 60, 3, 20)
 	x := testkit.RandomBatch(rng, 3, 3, 20)
-	for _, o := range []Options{{Top: 4}, {Top: 3, Sides: true, Terms: gp.Raw, Targets: []Target{Contrast(2, 0), Single(1)}}, {Top: 60}} {
+	for _, o := range []Options{{Top: 4}, {Top: 3, Sides: true, Terms: gp.RawTerms, Targets: []Target{Contrast(2, 0), Single(1)}}, {Top: 60}} {
 		plain := testref.Must(New(d, d, &o))(t)
 		want := testref.Must(plain.Explain(t.Context(), x))(t)
 		var first [][]Explanation

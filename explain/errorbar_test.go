@@ -304,7 +304,7 @@ func TestErrorBarsOfKeptRows(t *testing.T) {
 		post, err := kept.Refit(t.Context(), q.Train, q.Targets(), q.Prior, q.Theta, &kept.Options{Strength: .3})
 		require.NoError(t, err)
 		rows := explained(t, post, q.Kernel, q.Test, explain.Options{})
-		cross := testkit.CrossOf(t, post, q.Test, q.Train, 7, gp.Posterior)
+		cross := testkit.CrossOf(t, post, q.Test, q.Train, 7, gp.PosteriorTerms)
 		var cov mat.Dense
 		require.NoError(t, post.LeaveOneOutTo(t.Context(), nil, &cov, dense.Range(q.N), q.Train))
 		for r := range rows {

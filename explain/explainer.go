@@ -168,7 +168,7 @@ func New(d gp.Dual, prior PriorMean, o *Options) (*Explainer, error) {
 	if o.Top < 0 || o.Similar < 0 || o.Tile < 0 || o.MaxMemory < 0 {
 		panic("explain: negative option")
 	}
-	if o.Terms != gp.Posterior && o.Terms != gp.Raw {
+	if o.Terms != gp.PosteriorTerms && o.Terms != gp.RawTerms {
 		panic("explain: unknown terms")
 	}
 	if _, ok := d.(Splitter); len(o.Layers) > 0 && !ok {

@@ -213,12 +213,12 @@ func TestContrastIsTheDifference(t *testing.T) {
 // The lists are the head of a full sort, for both kinds of terms, and each
 // listed term carries the numbers of its column.
 func TestListsAreTheHeadOfASort(t *testing.T) {
-	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+	for _, terms := range []gp.Terms{gp.PosteriorTerms, gp.RawTerms} {
 		explainers(t, Options{Terms: terms, Top: 5, Sides: true, Similar: 4, All: true}, func(t *testing.T, d *testkit.Dual, e *Explainer, x *linearize.Batch) {
 			rows := testref.Must(e.Explain(t.Context(), x))(t)
 			for _, one := range slices.Concat(rows...) {
 				by := one.All.Value
-				if terms == gp.Raw {
+				if terms == gp.RawTerms {
 					by = one.All.Raw
 				}
 				requireList(t, e, one, one.Terms, sortedBy(by, math.Abs)[:5])
@@ -294,7 +294,7 @@ func TestTilesDoNotMatter(t *testing.T) {
 		rng := rand.New(rand.NewPCG(uint64(seed), 7))
 		d := testkit.NewDual(rng, size.n, size.c, size.p)
 		x := testkit.RandomBatch(rng, 3, size.c, size.p)
-		for _, o := range []Options{{Top: 4}, {Top: 4, Sides: true, Similar: 3}, {All: true, Terms: gp.Raw}} {
+		for _, o := range []Options{{Top: 4}, {Top: 4, Sides: true, Similar: 3}, {All: true, Terms: gp.RawTerms}} {
 			var want [][]Explanation
 			for _, tile := range []int{0, 1, 2, 5, 1000} {
 				for _, chunk := range []int{0, 1, 4} {

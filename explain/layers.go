@@ -88,7 +88,7 @@ func (e *Explainer) split(ctx context.Context, x *linearize.Batch, work [][]tall
 	for t := range work {
 		for k := range work[t] {
 			a, weights := rows[t][k], e.alpha
-			if e.options.Terms == gp.Posterior {
+			if e.options.Terms == gp.PosteriorTerms {
 				if err := e.conditionLayers(ctx, post, none, a); err != nil {
 					return fmt.Errorf("explain: splitting the terms of test row %d by layer: %w", t, err)
 				}

@@ -127,7 +127,7 @@ func TestE12LayersOfRawTerms(t *testing.T) {
 		require.NoError(t, err)
 		kernels := groupKernels(q.Kernel)
 		value := explained(t, some, q.Kernel, q.Test, explain.Options{Layers: kernels})
-		raw := explained(t, some, q.Kernel, q.Test, explain.Options{Layers: kernels, Terms: gp.Raw, Workers: 3})
+		raw := explained(t, some, q.Kernel, q.Test, explain.Options{Layers: kernels, Terms: gp.RawTerms, Workers: 3})
 		for g, k := range kernels {
 			var cross mat.Dense
 			k.BlockTo(&cross, q.Test, q.Train)

@@ -126,7 +126,7 @@ func MeanOf(networks []Explanation, o *Options) Explanation {
 		x.Networks = append(x.Networks, Network{Output: one.Network, PriorMean: one.PriorMean, Sum: one.Sum, RawSum: one.RawSum, Remainder: one.Remainder, Mean: one.Mean})
 	}
 	terms := all.Value
-	if o.Terms == gp.Raw {
+	if o.Terms == gp.RawTerms {
 		terms = all.Raw
 	}
 	n := len(terms)

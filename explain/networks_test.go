@@ -42,7 +42,7 @@ func (m *meanOf) options(terms gp.Terms) Options {
 // The sum for the mean output of several networks closes: prior mean, all terms and the
 // remainder add up to the mean of the outputs, to 1e-8, and every number is the plain mean.
 func TestMeanOfNetworksCloses(t *testing.T) {
-	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+	for _, terms := range []gp.Terms{gp.PosteriorTerms, gp.RawTerms} {
 		o := new(meanOf).options(terms)
 		list := fromNetworks(t, 5, o)
 		x := MeanOf(list, &o)
@@ -72,7 +72,7 @@ func TestMeanOfNetworksCloses(t *testing.T) {
 		require.Len(t, x.Terms, 5)
 		require.Len(t, x.Similar, 4)
 		require.True(t, slices.IsSortedFunc(x.Terms, func(a, b Term) int {
-			if terms == gp.Raw {
+			if terms == gp.RawTerms {
 				return -cmpAbs(a.Raw, b.Raw)
 			}
 			return -cmpAbs(a.Value, b.Value)
@@ -114,7 +114,7 @@ func cmpAbs(a, b float64) int {
 // One network is its own mean, to the last bit, and so is the same one several times over,
 // with no spread.
 func TestMeanOfTheSameNetwork(t *testing.T) {
-	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+	for _, terms := range []gp.Terms{gp.PosteriorTerms, gp.RawTerms} {
 		o := new(meanOf).options(terms)
 		one := fromNetworks(t, 1, o)[0]
 		for _, k := range []int{1, 3, 7} {

@@ -214,7 +214,7 @@ func appendShifted(to, terms []Term, first int) []Term {
 // largestTerms returns the k largest terms, equal ones in the data's order.
 func largestTerms(terms []Term, k int, kind gp.Terms) []Term {
 	size := func(t *Term) float64 {
-		if kind == gp.Raw {
+		if kind == gp.RawTerms {
 			return math.Abs(t.Raw)
 		}
 		return math.Abs(t.Value)

@@ -38,7 +38,7 @@ func TestMergeParts(t *testing.T) {
 				if q.C > 1 {
 					o.Targets = []explain.Target{explain.Single(0), explain.Contrast(1, 0)}
 				}
-				for _, kind := range []gp.Terms{gp.Posterior, gp.Raw} {
+				for _, kind := range []gp.Terms{gp.PosteriorTerms, gp.RawTerms} {
 					o.Terms = kind
 					want := explainedBy(t, d, q, o)
 					for _, bounds := range [][]int{{0, 20}, {0, 3, 20}, {0, 1, 7, 8, 19, 20}} {

@@ -208,7 +208,7 @@ func TestReferenceRemoval(t *testing.T) {
 			x := r.Test.Slice(0, 12)
 			cross := testref.Must(post.Cross(t.Context(), x))(t)
 			cov := mat.NewDense(12*c, n*c, nil)
-			require.NoError(t, cross.TileTo(t.Context(), cov, 0, r.Train, gp.Posterior))
+			require.NoError(t, cross.TileTo(t.Context(), cov, 0, r.Train, gp.PosteriorTerms))
 			e := testref.Must(explain.New(post, r.Kernel, &explain.Options{All: true}))(t)
 			rows := testref.Must(e.Explain(t.Context(), x))(t)
 			var got, want []float64

@@ -78,8 +78,8 @@ func (e *Explainer) stream(ctx context.Context, x *linearize.Batch, work [][]tal
 		}
 		sums := tileTerms{
 			outputs: 2,
-			post:    func(dst *mat.Dense, _ int, b *linearize.Batch) error { return q.CombinedTo(ctx, dst, b, gp.Posterior) },
-			raw:     func(dst *mat.Dense, _ int, b *linearize.Batch) error { return q.CombinedTo(ctx, dst, b, gp.Raw) },
+			post:    func(dst *mat.Dense, _ int, b *linearize.Batch) error { return q.CombinedTo(ctx, dst, b, gp.PosteriorTerms) },
+			raw:     func(dst *mat.Dense, _ int, b *linearize.Batch) error { return q.CombinedTo(ctx, dst, b, gp.RawTerms) },
 			terms: func(w *tally, t, _, j int, post, raw *mat.Dense) (v, k float64) {
 				at := func(m *mat.Dense, col int) float64 {
 					return w.target.weigh(func(c int) float64 { return m.At(t*e.c+c, col) })
@@ -93,10 +93,10 @@ func (e *Explainer) stream(ctx context.Context, x *linearize.Batch, work [][]tal
 	whole := tileTerms{
 		outputs: e.c,
 		post: func(dst *mat.Dense, first int, b *linearize.Batch) error {
-			return cross.TileTo(ctx, dst, first, b, gp.Posterior)
+			return cross.TileTo(ctx, dst, first, b, gp.PosteriorTerms)
 		},
 		raw: func(dst *mat.Dense, first int, b *linearize.Batch) error {
-			return cross.TileTo(ctx, dst, first, b, gp.Raw)
+			return cross.TileTo(ctx, dst, first, b, gp.RawTerms)
 		},
 		terms: func(w *tally, t, i, j int, post, raw *mat.Dense) (v, k float64) {
 			from, to := j*e.c, (j+1)*e.c
@@ -155,7 +155,7 @@ func (e *Explainer) pass(ctx context.Context, src linearize.Source, p tileTerms,
 					w.rawSum.add(k)
 					w.rawAbs.add(math.Abs(k))
 					term := v
-					if e.options.Terms == gp.Raw {
+					if e.options.Terms == gp.RawTerms {
 						term = k
 					}
 					if e.groups > 0 {

@@ -154,7 +154,7 @@ func (e *Explainer) covariances(ctx context.Context, cross gp.Cross, t int, rows
 	}
 	if q, ok := cross.(gp.CombinedCross); ok && rows[len(rows)-1]-rows[0] >= len(rows) {
 		tile := mat.NewDense(t*e.c, len(rows)*e.c, nil)
-		if err := q.CombinedTo(ctx, tile, b, gp.Posterior); err != nil {
+		if err := q.CombinedTo(ctx, tile, b, gp.PosteriorTerms); err != nil {
 			return wrap(err)
 		}
 		return do(rows, tile)
@@ -164,7 +164,7 @@ func (e *Explainer) covariances(ctx context.Context, cross gp.Cross, t int, rows
 			hi++
 		}
 		tile := mat.NewDense(t*e.c, (hi-lo)*e.c, nil)
-		if err := cross.TileTo(ctx, tile, rows[lo], b.Slice(lo, hi), gp.Posterior); err != nil {
+		if err := cross.TileTo(ctx, tile, rows[lo], b.Slice(lo, hi), gp.PosteriorTerms); err != nil {
 			return wrap(err)
 		}
 		if err := do(rows[lo:hi], tile); err != nil {

@@ -29,7 +29,7 @@ func (q *problem) snapshot(t *testing.T, e *gp.Exact) []*mat.Dense {
 	require.NoError(t, testkit.RemovalTo(t.Context(), e, removal.RawRowView(0)))
 	evidence := e.EvidenceLinearGaussian()
 	s := e.Sites()
-	return []*mat.Dense{&mean, &cov, removal, q.cross(t, e, q.test, gp.Posterior), vec(e.Alpha()), vec(e.PseudoTargets()),
+	return []*mat.Dense{&mean, &cov, removal, q.cross(t, e, q.test, gp.PosteriorTerms), vec(e.Alpha()), vec(e.PseudoTargets()),
 		mat.NewDense(1, 4, []float64{evidence.Value, evidence.LogLik, evidence.Scatter, evidence.LogDet}),
 		mat.DenseCopyOf(s.F), mat.DenseCopyOf(s.Residual), mat.DenseCopyOf(s.Lambda), mat.DenseCopyOf(s.Root),
 		mat.DenseCopyOf(q.y), mat.DenseCopyOf(q.train.F), &j}

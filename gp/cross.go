@@ -68,9 +68,9 @@ func (q *exactCross) TileTo(ctx context.Context, dst *mat.Dense, first int, trai
 		return err
 	}
 	switch t {
-	case Raw:
+	case RawTerms:
 		dst.Copy(dense.View(dense.Cols(q.raw, j0, j1)))
-	case Posterior:
+	case PosteriorTerms:
 		dst.Copy(dense.View(dense.Cols(q.post, j0, j1)))
 	default:
 		panic("gp: unknown terms")

@@ -254,7 +254,7 @@ func TestE12(t *testing.T) { // f_lin(x*) = m(x*) + Σ κ(x*,x_i) α_i
 		e := q.refit(t, nil)
 		var mean mat.Dense
 		require.NoError(t, e.PredictTo(t.Context(), &mean, nil, q.test))
-		terms := q.cross(t, e, q.test, gp.Raw)
+		terms := q.cross(t, e, q.test, gp.RawTerms)
 		requireClose(t, "κ", terms, q.kCross, 1e-14)
 		requireClose(t, "m + Σ κα", plus(q.priorTest, 1, product(terms, vec(e.Alpha()))), column(&mean), 1e-12)
 	})
@@ -265,7 +265,7 @@ func TestE14(t *testing.T) { // the same sum in the posterior kernel: C(x*,x_i) 
 		for name, e := range map[string]*gp.Exact{"refit": q.refit(t, nil), "fit": q.fit(t, &gp.Options{Mean: gp.LinearGaussian})} {
 			var mean mat.Dense
 			require.NoError(t, e.PredictTo(t.Context(), &mean, nil, q.test))
-			terms := q.cross(t, e, q.test, gp.Posterior)
+			terms := q.cross(t, e, q.test, gp.PosteriorTerms)
 			_, cov := q.weights(t, e.Sites())
 			// C is a difference of entries of K.
 			scale := mat.Max(q.kCross) / math.Max(mat.Max(terms), -mat.Min(terms))
@@ -309,7 +309,7 @@ func TestE15IsExactForGaussian(t *testing.T) {
 			e := q.refit(t, nil)
 			steps := make([]float64, q.n*q.c)
 			require.NoError(t, testkit.RemovalTo(t.Context(), e, steps))
-			terms := q.cross(t, e, q.test, gp.Posterior)
+			terms := q.cross(t, e, q.test, gp.PosteriorTerms)
 			var before mat.Dense
 			require.NoError(t, e.PredictTo(t.Context(), &before, nil, q.test))
 			for i := range q.n {

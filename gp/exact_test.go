@@ -89,7 +89,7 @@ func TestBitIdentical(t *testing.T) {
 		require.NoError(t, testkit.RemovalTo(t.Context(), e, steps))
 		grad := testref.Must(testkit.GradientLinearGaussian(t.Context(), e, []ntk.Kernel{q.kernel}))(t)
 		out := append(flat(&mean), flat(&cov)...)
-		out = append(out, flat(q.cross(t, e, q.test, gp.Posterior))...)
+		out = append(out, flat(q.cross(t, e, q.test, gp.PosteriorTerms))...)
 		out = append(append(out, e.Alpha()...), steps...)
 		return append(append(out, grad...), e.EvidenceRefit().Value)
 	}

@@ -59,8 +59,8 @@ type Latent interface {
 type Terms int
 
 const (
-	Posterior Terms = iota // C(x*,x_i) b_i (E14)
-	Raw                    // κ(x*,x_i) α_i (E12)
+	PosteriorTerms Terms = iota // C(x*,x_i) b_i (E14)
+	RawTerms                    // κ(x*,x_i) α_i (E12)
 )
 
 // A Dual is a posterior whose mean is a sum over training examples. What its
@@ -100,7 +100,7 @@ type Dual interface {
 // Cross gives the kernel between fixed inputs x and ranges of the training
 // examples, tile by tile.
 type Cross interface {
-	// TileTo writes C(x, train) (Posterior) or κ(x, train) (Raw), T·C × n·C,
+	// TileTo writes C(x, train) (PosteriorTerms) or κ(x, train) (RawTerms), T·C × n·C,
 	// where train holds the examples [first, first+n) of Data.
 	TileTo(ctx context.Context, dst *mat.Dense, first int, train *linearize.Batch, t Terms) error
 }
@@ -112,7 +112,7 @@ type Cross interface {
 // outputs.
 type CombinedCross interface {
 	Cross
-	// CombinedTo writes C(x, train) (Posterior) or κ(x, train) (Raw), T·C × n·K,
+	// CombinedTo writes C(x, train) (PosteriorTerms) or κ(x, train) (RawTerms), T·C × n·K,
 	// for n examples with K outputs each.
 	CombinedTo(ctx context.Context, dst *mat.Dense, train *linearize.Batch, t Terms) error
 }

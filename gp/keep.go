@@ -37,6 +37,14 @@ type Kept struct {
 // Len returns the number of rows.
 func (k *Kept) Len() int { return len(k.Examples) }
 
+// AddTo adds Σ u a over the rows to the vector to, N·C, for a number a of each.
+func (k *Kept) AddTo(to, a []float64) {
+	_, c := k.Directions.Dims()
+	for i, at := range k.Examples {
+		floats.AddScaled(to[at*c:(at+1)*c], a[i], k.Directions.RawRowView(i))
+	}
+}
+
 // Own returns the number of rows that are kept for what they say themselves: all but representatives.
 func (k *Kept) Own() int { return k.Len() - k.Representatives }
 

@@ -147,8 +147,8 @@ func (r *reference) requireSums(t *testing.T, e *gp.Exact, mean *mat.Dense) {
 	cross := testref.Must(e.Cross(t.Context(), r.Test.Slice(0, rows)))(t)
 	for lo := 0; lo < n; lo += 50 {
 		hi := min(lo+50, n)
-		addTerms(t, raw, cross, lo, r.Train.Slice(lo, hi), gp.Raw, e.Alpha()[lo*c:hi*c])
-		addTerms(t, post, cross, lo, r.Train.Slice(lo, hi), gp.Posterior, e.PseudoTargets()[lo*c:hi*c])
+		addTerms(t, raw, cross, lo, r.Train.Slice(lo, hi), gp.RawTerms, e.Alpha()[lo*c:hi*c])
+		addTerms(t, post, cross, lo, r.Train.Slice(lo, hi), gp.PosteriorTerms, e.PseudoTargets()[lo*c:hi*c])
 	}
 	testref.RequireClose(t, raw, want, tolClosure, "m + Σ κα")
 	testref.RequireClose(t, post, want, tolClosure, "m + Σ Cb")
@@ -176,8 +176,8 @@ func (r *reference) requireContributions(t *testing.T, e *gp.Exact) {
 		terms  gp.Terms
 		v      []float64
 	}{
-		{"refit_contribution_head", gp.Raw, e.Alpha()},
-		{"refit_posterior_contribution_head", gp.Posterior, e.PseudoTargets()},
+		{"refit_contribution_head", gp.RawTerms, e.Alpha()},
+		{"refit_posterior_contribution_head", gp.PosteriorTerms, e.PseudoTargets()},
 	} {
 		var tile mat.Dense
 		require.NoError(t, cross.TileTo(t.Context(), &tile, 0, r.Train, k.terms))

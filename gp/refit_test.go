@@ -46,8 +46,8 @@ func TestRefitStopsAtMaxIter(t *testing.T) {
 	require.ErrorContains(t, w[0], "after 1 Newton steps")
 	require.Greater(t, w[1].Value, 1e-6)
 	// Sites, B, b and α still belong together: both sums agree.
-	raw := product(q.cross(t, e, q.test, gp.Raw), vec(e.Alpha()))
-	post := product(q.cross(t, e, q.test, gp.Posterior), vec(e.PseudoTargets()))
+	raw := product(q.cross(t, e, q.test, gp.RawTerms), vec(e.Alpha()))
+	post := product(q.cross(t, e, q.test, gp.PosteriorTerms), vec(e.PseudoTargets()))
 	requireClose(t, "Σ Cb", post, raw, tol)
 }
 

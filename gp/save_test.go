@@ -35,7 +35,7 @@ func (q *problem) answers(t *testing.T, e *gp.Exact) []float64 {
 	if e.Refitted() {
 		out = append(out, e.EvidenceRefit().Value)
 	}
-	for _, m := range []mat.Matrix{&mean, &cov, &joint, &left, &leftCov, draws, q.cross(t, e, q.test, gp.Raw), q.cross(t, e, q.test, gp.Posterior), s.F, s.Residual, s.Lambda, s.Root} {
+	for _, m := range []mat.Matrix{&mean, &cov, &joint, &left, &leftCov, draws, q.cross(t, e, q.test, gp.RawTerms), q.cross(t, e, q.test, gp.PosteriorTerms), s.F, s.Residual, s.Lambda, s.Root} {
 		out = append(out, column(mat.DenseCopyOf(m)).RawMatrix().Data...)
 	}
 	for _, v := range [][]float64{removal, e.Alpha(), e.PseudoTargets(), e.PriorMean()} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/jacobian"
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -28,7 +29,7 @@ type Thinned struct {
 	set   TrainingSet // all examples, of C outputs
 }
 
-var _ Latent = (*Thinned)(nil)
+var _ Solver = (*Thinned)(nil)
 
 // FitKept returns the posterior given the kept rows of the N training examples x, of C
 // outputs, with sites s at x.F. It takes 8 times the square of the number of rows in
@@ -106,6 +107,27 @@ func (t *Thinned) Warnings() []error { return t.e.Warnings() }
 // LogDet returns log det B of the kept rows. Without representatives it is a lower bound of that of all
 // rows (E16).
 func (t *Thinned) LogDet() float64 { return t.e.f.logDet }
+
+// LogDetBound says that the evidence with LogDet is an upper bound where rows are left out and none stand for them.
+func (t *Thinned) LogDetBound() Bound {
+	if t.kept.Trace < t.kept.Total && t.kept.Representatives == 0 {
+		return Upper
+	}
+	return None
+}
+
+// Moved returns uᵀJw of the kept rows, for weights w, P numbers.
+func (t *Thinned) Moved(w []float64) []float64 {
+	moved := make([]float64, t.kept.Len())
+	t.e.x.MulVecTo(moved, w)
+	return moved
+}
+
+// AddPseudoTo adds Σ_kept λ u uᵀJw to b, N·C, where moved is uᵀJw.
+func (t *Thinned) AddPseudoTo(_ context.Context, b, _, moved []float64) error {
+	t.kept.AddTo(b, floats.MulTo(make([]float64, len(moved)), t.kept.Lambda, moved))
+	return nil
+}
 
 // LogDetOwn returns log det B of the rows that are no representatives, a lower bound of that of all rows (E16).
 func (t *Thinned) LogDetOwn() float64 {
@@ -260,6 +282,13 @@ func (t *Thinned) GainTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch
 // posterior covariance. move is that of GainTo. It takes 8·T·C·P bytes, and 40·T·C·n while
 // it works.
 func (t *Thinned) Jacobian(ctx context.Context, x *linearize.Batch, move []float64) (*linearize.Batch, error) {
+	n := t.e.g.n
+	need := func(examples int) int64 {
+		return memory.Mul(memory.Mul(int64(examples), int64(x.Outputs())), memory.Add(memory.Mul(8, int64(x.P)), memory.Mul(40, int64(n))))
+	}
+	if err := CheckMemory("a cross-kernel", TestExamples, x.Len(), t.e.o.MaxMemory, need); err != nil {
+		return nil, err
+	}
 	var gain mat.Dense
 	if err := t.GainTo(ctx, &gain, x, move); err != nil {
 		return nil, err

@@ -78,7 +78,7 @@ func (r *reference) ask(t *testing.T, d gp.Dual, b, alpha []float64, evidence ..
 		terms gp.Terms
 		v     []float64
 		to    *[]float64
-	}{{gp.Posterior, b, &a.terms}, {gp.Raw, alpha, &a.raw}} {
+	}{{gp.PosteriorTerms, b, &a.terms}, {gp.RawTerms, alpha, &a.raw}} {
 		terms := crossOf(t, d, head, r.Train, r.Train.Len(), q.terms)
 		contributions(terms, q.v)
 		*q.to = flat(terms)

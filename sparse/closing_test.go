@@ -50,7 +50,7 @@ func TestOpenSumsAreWarnedOf(t *testing.T) {
 		q := &problem{testkit.Conflicting(t, precision)}
 		for _, a := range approximations {
 			p := q.refit(t, q.inducing(t, 0, 1, 2, 3, 4, 5, 6), &sparse.Options{Approximation: a})
-			warned += q.RequireHonest(t, p, p.Warnings(), gp.Raw)
+			warned += q.RequireHonest(t, p, p.Warnings(), gp.RawTerms)
 		}
 	}
 	require.Positive(t, warned)

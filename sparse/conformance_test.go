@@ -48,7 +48,7 @@ func (q *problem) everything(t *testing.T, p *sparse.Posterior) []float64 {
 	out = append(append(out, flat(left)...), flat(leftCov)...)
 	out = append(append(out, flat(&joint)...), flat(&self)...)
 	out = append(append(out, p.Alpha()...), p.PseudoTargets()...)
-	out = append(out, flat(crossOf(t, p, q.Test, q.Train, q.N, gp.Posterior))...)
+	out = append(out, flat(crossOf(t, p, q.Test, q.Train, q.N, gp.PosteriorTerms))...)
 	grad := testref.Must(p.GradientLinearGaussian(t.Context(), q.groups()))(t)
 	return append(append(out, grad...), p.EvidenceLinearGaussian().Value, p.TraceError())
 }

@@ -151,7 +151,7 @@ func (q combinedCross) CombinedTo(ctx context.Context, dst *mat.Dense, train *li
 }
 
 func (q *cross) tileTo(ctx context.Context, dst *mat.Dense, train *linearize.Batch, t gp.Terms) error {
-	if t != gp.Posterior && t != gp.Raw {
+	if t != gp.PosteriorTerms && t != gp.RawTerms {
 		panic("sparse: unknown terms")
 	}
 	if q.rows == 0 || train.Len() == 0 {
@@ -168,7 +168,7 @@ func (q *cross) tileTo(ctx context.Context, dst *mat.Dense, train *linearize.Bat
 		return err
 	}
 	from := 0
-	if t == gp.Raw {
+	if t == gp.RawTerms {
 		from = q.rows
 	}
 	dst.Copy(prod.Slice(0, n, from, from+q.rows).T())

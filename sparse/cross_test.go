@@ -52,7 +52,7 @@ func TestCombinedCross(t *testing.T) {
 func requireCombined(t *testing.T, q *problem, p *sparse.Posterior, w *mat.Dense) {
 	t.Helper()
 	cross := testref.Must(p.Cross(t.Context(), q.Test))(t)
-	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+	for _, terms := range []gp.Terms{gp.PosteriorTerms, gp.RawTerms} {
 		whole := crossOf(t, p, q.Test, q.Train, q.N, terms)
 		want := mat.NewDense(q.T*q.C, 2*q.N, nil)
 		for i := range q.N {
@@ -233,7 +233,7 @@ func TestCrossOfReusedBatch(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		for _, z := range []*sparse.Inducing{q.some(t), q.inducing(t, 3, 1, 3, 2)} { // of full rank, and not
 			p := q.fit(t, z, linear(sparse.Nystrom))
-			for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+			for _, terms := range []gp.Terms{gp.PosteriorTerms, gp.RawTerms} {
 				want := crossOf(t, p, q.Test, q.Train, 5, terms)
 				cross := testref.Must(p.Cross(t.Context(), q.Test))(t)
 				var reused linearize.Batch
@@ -273,11 +273,11 @@ func TestCrossMultipliesOnce(t *testing.T) {
 		require.NoError(t, cross.TileTo(t.Context(), new(mat.Dense), 0, b, terms))
 		require.Equal(t, want, n)
 	}
-	tile(q.Train, gp.Posterior, 1)
-	tile(q.Train, gp.Raw, 0)
+	tile(q.Train, gp.PosteriorTerms, 1)
+	tile(q.Train, gp.RawTerms, 0)
 	other := linearize.Concat(q.Train)
-	tile(other, gp.Posterior, 0)
+	tile(other, gp.PosteriorTerms, 0)
 	other.F.Set(3, 1, other.F.At(3, 1)+1e-9)
-	tile(other, gp.Raw, 1)
-	tile(q.Train, gp.Raw, 1)
+	tile(other, gp.RawTerms, 1)
+	tile(q.Train, gp.RawTerms, 1)
 }

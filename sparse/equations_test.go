@@ -108,7 +108,7 @@ func TestE13Sums(t *testing.T) {
 		for name, p := range map[string]*sparse.Posterior{"fit": q.fit(t, z, linear(a)), "refit": q.refit(t, z, linear(a))} {
 			e := q.dense(t, p.Sites(), z, a == sparse.FITC)
 			requireClose(t, name+": b", vec(p.PseudoTargets()), e.b, tol)
-			post, raw := crossOf(t, p, q.Test, q.Train, 6, gp.Posterior), crossOf(t, p, q.Test, q.Train, 6, gp.Raw)
+			post, raw := crossOf(t, p, q.Test, q.Train, 6, gp.PosteriorTerms), crossOf(t, p, q.Test, q.Train, 6, gp.RawTerms)
 			requireClose(t, name+": k_*Z A⁻¹ k_Zi", post, e.cross(), tol)
 			requireClose(t, name+": q_*i", raw, product(e.zt.T(), inverse(t, e.zz), e.zn), tol)
 			var mean mat.Dense
@@ -201,7 +201,7 @@ func (q *problem) requireExact(t *testing.T, p *sparse.Posterior, x *gp.Exact) {
 	requireClose(t, "covariance", &cov, &wantCov, tol)
 	requireClose(t, "b", vec(p.PseudoTargets()), vec(x.PseudoTargets()), 1e-8)
 	requireClose(t, "α", vec(p.Alpha()), vec(x.Alpha()), 1e-7)
-	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+	for _, terms := range []gp.Terms{gp.PosteriorTerms, gp.RawTerms} {
 		requireClose(t, "cross-kernel", crossOf(t, p, q.Test, q.Train, 20, terms), crossOf(t, x, q.Test, q.Train, 20, terms), tol)
 	}
 }
@@ -244,7 +244,7 @@ func (q *problem) requireSubset(t *testing.T, p *sparse.Posterior, x *gp.Exact, 
 	}
 	requireClose(t, "α", vec(p.Alpha()), alpha, 1e-7)
 	requireClose(t, "b", vec(p.PseudoTargets()), b, 1e-8)
-	cross := crossOf(t, p, q.Test, q.Train, 9, gp.Posterior)
+	cross := crossOf(t, p, q.Test, q.Train, 9, gp.PosteriorTerms)
 	requireClose(t, "m + Σ Cb", plus(q.MTest, 1, product(cross, b)), column(&wantMean), tol)
 	require.Equal(t, z.Rows, p.Inducing().Rows)
 }

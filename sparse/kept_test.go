@@ -77,7 +77,7 @@ func (q *problem) requireAlike(t *testing.T, got, want *sparse.Posterior, tol fl
 	} {
 		requireNumber(t, name, values[0], values[1], tol)
 	}
-	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+	for _, terms := range []gp.Terms{gp.PosteriorTerms, gp.RawTerms} {
 		requireClose(t, "cross", crossOf(t, got, q.Test, q.Train, 7, terms), crossOf(t, want, q.Test, q.Train, 7, terms), tol)
 	}
 	gradient := testref.Must(got.GradientLinearGaussian(t.Context(), q.groups()))(t)
@@ -187,7 +187,7 @@ func TestKeptConformance(t *testing.T) {
 			gptest.Latent(t, gptest.LatentCase{Latent: p, Test: q.Test, Kernel: q.Kernel, Tol: 1e-10})
 			var mean mat.Dense
 			require.NoError(t, p.PredictTo(t.Context(), &mean, nil, q.Test))
-			for terms, weights := range map[gp.Terms][]float64{gp.Posterior: p.PseudoTargets(), gp.Raw: p.Alpha()} {
+			for terms, weights := range map[gp.Terms][]float64{gp.PosteriorTerms: p.PseudoTargets(), gp.RawTerms: p.Alpha()} {
 				sum := plus(q.MTest, 1, product(crossOf(t, p, q.Test, q.Train, 6, terms), vec(weights)))
 				requireClose(t, "m + Σ over all examples", sum, column(&mean), 1e-9)
 			}

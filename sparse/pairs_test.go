@@ -92,7 +92,7 @@ func TestPairsE13(t *testing.T) {
 			requireNumber(t, name+": trace error", p.TraceError(), mat.Trace(e.d)/mat.Trace(q.KTrain), 1e-12)
 			require.Equal(t, z.Len(), p.Rank())
 			requireClose(t, name+": b", vec(p.PseudoTargets()), e.b, tol)
-			post, raw := crossOf(t, p, q.Test, q.Train, 6, gp.Posterior), crossOf(t, p, q.Test, q.Train, 6, gp.Raw)
+			post, raw := crossOf(t, p, q.Test, q.Train, 6, gp.PosteriorTerms), crossOf(t, p, q.Test, q.Train, 6, gp.RawTerms)
 			requireClose(t, name+": k_*Z A⁻¹ k_Zi", post, e.cross(), tol)
 			requireClose(t, name+": q_*i", raw, product(e.zt.T(), inverse(t, e.zz), e.zn), tol)
 			requireClose(t, name+": m + Σ Cb", plus(q.MTest, 1, product(post, vec(p.PseudoTargets()))), column(&mean), tol)
@@ -157,7 +157,7 @@ func TestPairsOfWholeExamples(t *testing.T) {
 			got, want := o(q.pairs(t, places...)), o(q.inducing(t, rows...))
 			q.requireSamePosterior(t, got, want) // to 1e-10
 			requireClose(t, "α", vec(got.Alpha()), vec(want.Alpha()), 1e-10)
-			for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+			for _, terms := range []gp.Terms{gp.PosteriorTerms, gp.RawTerms} {
 				requireClose(t, "cross-kernel", crossOf(t, got, q.Test, q.Train, 6, terms), crossOf(t, want, q.Test, q.Train, 6, terms), 1e-10)
 			}
 		}

@@ -22,7 +22,7 @@ import (
 // answers is a list of all that a posterior gives and can become.
 func (q *problem) answers(t *testing.T, p *sparse.Posterior) []float64 {
 	t.Helper()
-	out := append(q.everything(t, p), flat(crossOf(t, p, q.Test, q.Train, 7, gp.Raw))...)
+	out := append(q.everything(t, p), flat(crossOf(t, p, q.Test, q.Train, 7, gp.RawTerms))...)
 	s := p.Sites()
 	for _, m := range []*mat.Dense{s.F, s.Residual, s.Lambda, s.Root} {
 		out = append(out, flat(m)...)

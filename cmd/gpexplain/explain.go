@@ -123,7 +123,7 @@ func (s *explainVerb) check(c *cobra.Command) error {
 		return err
 	}
 	if s.terms == "raw" {
-		s.kernel = gp.Raw
+		s.kernel = gp.RawTerms
 	}
 	var err error
 	if s.sources, err = s.common.Several(s.posterior.File); err != nil {

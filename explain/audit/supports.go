@@ -162,7 +162,7 @@ func (a *auditor) covariances(ctx context.Context, cross gp.Cross, data lineariz
 	source := linearize.From(linearize.Rebatch(data, max(1, tileFloats/numbers)), from)
 	return source.Batches(ctx, func(first int, b *linearize.Batch) error {
 		var tile mat.Dense
-		if err := cross.TileTo(ctx, &tile, from+first, b, gp.Posterior); err != nil {
+		if err := cross.TileTo(ctx, &tile, from+first, b, gp.PosteriorTerms); err != nil {
 			return fmt.Errorf("audit: posterior covariance with training example %d and others: %w", from+first, err)
 		}
 		if stage != "" {

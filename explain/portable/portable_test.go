@@ -92,7 +92,7 @@ func TestModel(t *testing.T) {
 				// Terms of the difference between the two largest outputs, and their sum, by the posterior's own kernel.
 				cross := testref.Must(post.Cross(ctx, test))(t)
 				var tile mat.Dense
-				require.NoError(t, cross.TileTo(ctx, &tile, 0, train, gp.Posterior))
+				require.NoError(t, cross.TileTo(ctx, &tile, 0, train, gp.PosteriorTerms))
 				b, term := post.PseudoTargets(), run(t, a, "term", at)
 				for i := range 4 {
 					order := []int{0, 1, 2}

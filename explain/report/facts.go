@@ -373,7 +373,7 @@ func (h *htmlWriter) guide() []fact {
 func (h *htmlWriter) terms() []fact {
 	n := result.Count(h.page.Report.Fit.Examples)
 	what := "the covariance of what is still unknown at the example and at this row, times what the example's label asks of the function there"
-	if h.page.Terms == gp.Raw {
+	if h.page.Terms == gp.RawTerms {
 		what = "the prior kernel between the example and this row, times the example's dual weight"
 	}
 	retrained := ""

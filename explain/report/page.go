@@ -297,7 +297,7 @@ func (v *view) lines(s *section, list []result.Contribution) []line {
 		x = x.Signed(s.sign)
 		l := line{Contribution: x, term: float64(x.Value), row: named(x.ID, fmt.Sprintf("row %d", x.Index)), label: labelNamed(x.LabelName, x.Label)}
 		l.spread = x.SD
-		if v.page.Terms == gp.Raw {
+		if v.page.Terms == gp.RawTerms {
 			l.term, l.spread = float64(x.Raw), nil
 		}
 		if x.Networks != nil {
@@ -305,7 +305,7 @@ func (v *view) lines(s *section, list []result.Contribution) []line {
 			terms := v.page.Terms
 			n := l.Networks
 			l.spread, l.Distinguishable = &n.Value.SE, &n.Distinguishable
-			if terms == gp.Raw {
+			if terms == gp.RawTerms {
 				l.spread, l.Distinguishable = &n.Raw.SE, &n.RawDistinguishable
 			}
 		}

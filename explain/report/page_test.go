@@ -172,8 +172,8 @@ func TestPNG(t *testing.T) {
 
 // With raw terms the pages list κα.
 func TestRawTermsAreListed(t *testing.T) {
-	p := newDemo(1, 60, 9, 4, 9).page(t, 9, &explain.Options{Terms: gp.Raw, Top: 3})
-	p.Terms = gp.Raw
+	p := newDemo(1, 60, 9, 4, 9).page(t, 9, &explain.Options{Terms: gp.RawTerms, Top: 3})
+	p.Terms = gp.RawTerms
 	v := testref.Must(p.view())(t)
 	s := v.sections[0]
 	for _, l := range s.lines {

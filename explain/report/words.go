@@ -277,7 +277,7 @@ func (l *line) mark() string {
 func (v *view) cancellation(s *section) string {
 	c, other := float64(s.out.Cancellation), float64(s.out.RawCancellation)
 	kernel := "prior"
-	if v.page.Terms == gp.Raw {
+	if v.page.Terms == gp.RawTerms {
 		c, other, kernel = other, c, "posterior"
 	}
 	n := v.page.Report.Fit.Examples

@@ -84,7 +84,7 @@ func TestTileStops(t *testing.T) {
 	q := newProblemOf("tile", 3, 700, 2, glm.Categorical{}, 1, 4)
 	p := q.fitPosterior(t, nil)
 	cross := testref.Must(p.Cross(t.Context(), q.Test))(t)
-	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+	for _, terms := range []gp.Terms{gp.PosteriorTerms, gp.RawTerms} {
 		testkit.Stops(t, "tile", 8, func(ctx context.Context) error { return cross.TileTo(ctx, new(mat.Dense), 0, q.Train, terms) })
 	}
 }

@@ -114,7 +114,7 @@ func TestOpenSumsAreWarnedOf(t *testing.T) {
 	for _, precision := range []float64{1, 1e-4, 1e-8} {
 		q := &problem{testkit.Conflicting(t, precision)}
 		p := q.refitPosterior(t, nil)
-		n := q.RequireHonest(t, p, p.Warnings(), gp.Posterior)
+		n := q.RequireHonest(t, p, p.Warnings(), gp.PosteriorTerms)
 		if warned += n; n > 0 {
 			require.Greater(t, linearize.FindWarning(p.Warnings(), "refit-steps").Value, 1e-8)
 			require.NotNil(t, linearize.FindWarning(p.Warnings(), "refit-gap"))

@@ -77,7 +77,7 @@ func (q *problem) requireExact(t *testing.T, p *cg.Posterior, x *gp.Exact) {
 	t.Helper()
 	require.Empty(t, p.Warnings())
 	requireSameLatent(t, p, x, q.Test, 1e-10, 1e-11)
-	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+	for _, terms := range []gp.Terms{gp.PosteriorTerms, gp.RawTerms} {
 		requireClose(t, "cross-kernel", crossOf(t, p, q.Test, q.Train, 7, terms), crossOf(t, x, q.Test, q.Train, q.N, terms), 1e-8)
 	}
 	requireClose(t, "α", vec(p.Alpha()), vec(x.Alpha()), 1e-9)
@@ -245,7 +245,7 @@ func (q *problem) everything(t *testing.T, p *cg.Posterior) []float64 {
 	out := append(flat(&mean), flat(&cov)...)
 	out = append(append(out, flat(&left)...), flat(&leftCov)...)
 	out = append(append(out, flat(&joint)...), p.Alpha()...)
-	out = append(out, flat(crossOf(t, p, q.Test, q.Train, q.N, gp.Posterior))...)
+	out = append(out, flat(crossOf(t, p, q.Test, q.Train, q.N, gp.PosteriorTerms))...)
 	return append(out, det.Value, det.StdErr, p.MeanError(), p.Unexplained())
 }
 
@@ -569,7 +569,7 @@ func (r *reference) requireCG(t *testing.T, p *cg.Posterior, x *gp.Exact, tol fl
 	requireClose(t, "mean", &mean, &wantMean, 1e-10)
 	requireClose(t, "covariance", &cov, &wantCov, tol)
 	head, c := test.Slice(0, 5), test.Outputs()
-	terms, want := crossOf(t, p, head, r.Train, 500, gp.Posterior), crossOf(t, x, head, r.Train, r.Train.Len(), gp.Posterior)
+	terms, want := crossOf(t, p, head, r.Train, 500, gp.PosteriorTerms), crossOf(t, x, head, r.Train, r.Train.Len(), gp.PosteriorTerms)
 	contributions(terms, p.PseudoTargets())
 	contributions(want, x.PseudoTargets())
 	requireClose(t, "contributions", terms, want, 10*tol)

@@ -22,7 +22,7 @@ import (
 // answersCG is a list of all that a posterior gives.
 func (q *problem) answersCG(t *testing.T, p *cg.Posterior) []float64 {
 	t.Helper()
-	out := append(q.everything(t, p), flat(crossOf(t, p, q.Test, q.Train, 7, gp.Raw))...)
+	out := append(q.everything(t, p), flat(crossOf(t, p, q.Test, q.Train, 7, gp.RawTerms))...)
 	var mean mat.Dense
 	b := testref.Must(p.PredictBounded(t.Context(), &mean, nil, q.Test))(t)
 	e := testref.Must(p.EvidenceLinearGaussian(t.Context()))(t)

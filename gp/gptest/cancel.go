@@ -28,7 +28,7 @@ func (c DualCase) cancelledDual(t *testing.T) {
 	}
 	cancel()
 	few := c.Train.Slice(0, 2)
-	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+	for _, terms := range []gp.Terms{gp.PosteriorTerms, gp.RawTerms} {
 		requireCanceled(t, "TileTo", q.TileTo(ctx, new(mat.Dense), 0, few, terms))
 		if q, ok := q.(gp.CombinedCross); ok {
 			requireCanceled(t, "CombinedTo", q.CombinedTo(ctx, new(mat.Dense), few, terms))

@@ -327,12 +327,12 @@ func (c DualCase) raw(t *testing.T) {
 	n, k := c.Train.Len(), c.Train.Outputs()
 	want := mat.NewDense(c.Test.Len()*k, n*k, nil)
 	c.Kernel.BlockTo(want, c.Test, c.Train)
-	c.requireClose(t, "raw cross-kernel", c.crossOf(t, c.Test, n, gp.Raw), want)
+	c.requireClose(t, "raw cross-kernel", c.crossOf(t, c.Test, n, gp.RawTerms), want)
 }
 
 func (c DualCase) tiles(t *testing.T) {
 	n := c.Train.Len()
-	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+	for _, terms := range []gp.Terms{gp.PosteriorTerms, gp.RawTerms} {
 		want := c.crossOf(t, c.Test, n, terms)
 		for _, size := range []int{1, 3, n - 1} {
 			c.requireClose(t, "cross-kernel in tiles", c.crossOf(t, c.Test, size, terms), want)
@@ -345,15 +345,15 @@ func (c DualCase) tiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	requirePanic(t, "a tile of a wrong size", func() { q.TileTo(t.Context(), mat.NewDense(1, 1, nil), 0, c.Train.Slice(0, 2), gp.Posterior) })
-	requirePanic(t, "a tile past the end", func() { q.TileTo(t.Context(), new(mat.Dense), n-1, c.Train.Slice(0, 2), gp.Posterior) })
+	requirePanic(t, "a tile of a wrong size", func() { q.TileTo(t.Context(), mat.NewDense(1, 1, nil), 0, c.Train.Slice(0, 2), gp.PosteriorTerms) })
+	requirePanic(t, "a tile past the end", func() { q.TileTo(t.Context(), new(mat.Dense), n-1, c.Train.Slice(0, 2), gp.PosteriorTerms) })
 }
 
 func (c DualCase) crossIsJoint(t *testing.T) {
 	n, k := c.Train.Len(), c.Train.Outputs()
 	joint := c.jointly(t, c.Train)
 	lo, hi := 1, min(n, 5)
-	got := c.crossOf(t, c.Train.Slice(lo, hi), n, gp.Posterior)
+	got := c.crossOf(t, c.Train.Slice(lo, hi), n, gp.PosteriorTerms)
 	prior := mat.NewDense(n*k, k, nil)
 	c.Kernel.DiagTo(prior, c.Train)
 	requireWithin(t, "C(x, train) against the joint covariance", got, joint.cov.Slice(lo*k, hi*k, 0, n*k), c.Tol*largest(prior))
@@ -363,8 +363,8 @@ func (c DualCase) crossIsJoint(t *testing.T) {
 func (c DualCase) sumsAgree(t *testing.T) {
 	n := c.Train.Len()
 	var raw, post mat.VecDense
-	raw.MulVec(c.crossOf(t, c.Test, n, gp.Raw), mat.NewVecDense(len(c.Dual.Alpha()), c.Dual.Alpha()))
-	post.MulVec(c.crossOf(t, c.Test, n, gp.Posterior), mat.NewVecDense(len(c.Dual.PseudoTargets()), c.Dual.PseudoTargets()))
+	raw.MulVec(c.crossOf(t, c.Test, n, gp.RawTerms), mat.NewVecDense(len(c.Dual.Alpha()), c.Dual.Alpha()))
+	post.MulVec(c.crossOf(t, c.Test, n, gp.PosteriorTerms), mat.NewVecDense(len(c.Dual.PseudoTargets()), c.Dual.PseudoTargets()))
 	requireWithin(t, "Σ C b against Σ κ α", &post, &raw, c.SumTol*largest(&raw))
 }
 
@@ -378,7 +378,7 @@ func (c DualCase) influence(t *testing.T) {
 	}
 	prior := mat.NewDense(n*k, k, nil)
 	c.Kernel.DiagTo(prior, c.Train)
-	cross, s := c.crossOf(t, c.Train, n, gp.Posterior), c.Dual.Sites()
+	cross, s := c.crossOf(t, c.Train, n, gp.PosteriorTerms), c.Dual.Sites()
 	f := new(mat.Dense)
 	if err := c.Latent.PredictTo(t.Context(), f, nil, c.Train); err != nil {
 		t.Fatalf("PredictTo: %v", err)

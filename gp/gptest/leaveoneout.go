@@ -138,7 +138,7 @@ func (c DualCase) otherRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+	for _, terms := range []gp.Terms{gp.PosteriorTerms, gp.RawTerms} {
 		requirePanic(t, "a tile of other rows", func() { q.TileTo(t.Context(), new(mat.Dense), n-2, x, terms) })
 	}
 }
@@ -168,7 +168,7 @@ func (c DualCase) concurrentDual(t *testing.T) {
 			return err
 		}
 		return errors.Join(c.Dual.LeaveOneOutTo(t.Context(), &a.mean, &a.cov, rows, c.Train), c.Dual.InfluenceTo(t.Context(), &a.h, &a.q, rows, c.Train),
-			q.TileTo(t.Context(), &a.cross, 0, c.Train, gp.Posterior))
+			q.TileTo(t.Context(), &a.cross, 0, c.Train, gp.PosteriorTerms))
 	}
 	var want answers
 	if err := ask(&want); err != nil {

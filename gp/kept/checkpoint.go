@@ -43,7 +43,7 @@ func (c *checkpoint) fields(n, p int) []saved.Field {
 }
 
 // write calls Options.Checkpoint with the state of a search with a preconditioner.
-func (p *Posterior) write(fit *saved.Fit, s *mode.State, pre *preconditioner, logLik float64) error {
+func (p *fit) write(fit *saved.Fit, s *mode.State, pre *preconditioner, logLik float64) error {
 	c := &checkpoint{Steps: s.Steps, Products: s.Products, Rough: s.Rough, Preconditioned: pre.f != nil, Most: pre.most, Taken: pre.steps,
 		move: s.Move, last: s.Last, total: pre.total, logLik: logLik, z: s.Z, f: s.F, preconditioned: pre.f}
 	return p.o.Checkpoint(func(w *store.Writer) error {
@@ -55,7 +55,7 @@ func (p *Posterior) write(fit *saved.Fit, s *mode.State, pre *preconditioner, lo
 }
 
 // read returns the state in Options.Resume, and makes the preconditioner anew.
-func (p *Posterior) read(ctx context.Context, fit *saved.Fit, pre *preconditioner, y *gp.Targets) (*mode.State, error) {
+func (p *fit) read(ctx context.Context, fit *saved.Fit, pre *preconditioner, y *gp.Targets) (*mode.State, error) {
 	var c checkpoint
 	r := p.o.Resume.Reader("checkpoint.")
 	fit.Check(r)

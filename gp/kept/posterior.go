@@ -2,7 +2,6 @@ package kept
 
 import (
 	"context"
-	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
@@ -17,39 +16,24 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A Posterior has the covariance of the kept rows (E16) and a mean that every training
-// example has a part in. Its weights are v = μ₀ + Σ₀Jᵀα with all of J, so that
-// f̂ = m + Kα. With Λ̃ the part of Λ that is kept and b̃ = α + Λ̃(f̂ − m), the sums over all N
-// examples close for any α:
+// A Posterior has the covariance of the kept rows (E16) and a mean that every training example has a part in
+// (gp.Posterior): its weights are v = μ₀ + Σ₀Jᵀα with all of J, so that f̂ = m + Kα. With Λ̃ the part of Λ that is kept and
+// b̃ = α + Λ̃(f̂ − m), the sums over all N examples close for any α.
 //
-//	m(x) + Σ_i κ(x,x_i) α_i = m(x) + Σ_i C(x,x_i) b̃_i
-//
-// The covariance is never smaller than that of all rows, unless representatives stand for the rows that are left
-// out (gp.Kept.Represent). Its memory is that of gp.Thinned
-// and a few vectors of length P and of length N·C. A Posterior is safe for concurrent use,
-// and bit-identical for any number of workers.
+// The covariance is never smaller than that of all rows, unless representatives stand for the rows that are left out
+// (gp.Kept.Represent). The evidence is then an upper bound. Its memory is that of gp.Thinned and a few vectors of length P
+// and of length N·C. A Posterior is safe for concurrent use, and bit-identical for any number of workers.
 type Posterior struct {
-	x      linearize.Source
+	*gp.Posterior
+	thin   *gp.Thinned
 	kernel *ntk.NTK
-	o      Options
-	refit  bool
-	c, p   int   // outputs and parameters
-	each   int64 // bytes that a linearized row takes
-
-	variance []float64 // diagonal of Σ₀
-
-	thin          *gp.Thinned
-	sites         *gp.Sites
-	alpha, pseudo []float64 // α and b̃, N·C
-	weights       []float64 // v − μ₀, P
-	move          []float64 // uᵀ(f̂ − m) of the kept rows
-	scatter       float64   // αᵀKα
-	distance      float64   // √((α−r)ᵀK(α−r))
-	warnings      []error
-	short         *Short // nil where memory held all rows above the threshold
+	short  *Short // nil where memory held all rows above the threshold
 }
 
-var _ gp.Dual = (*Posterior)(nil)
+var (
+	_ gp.Dual      = (*Posterior)(nil)
+	_ gp.Reducible = (*Posterior)(nil)
+)
 
 // A Short says that memory did not hold all rows above Options.Strength, so that the strongest alone are
 // kept.
@@ -60,6 +44,22 @@ type Short struct {
 
 // Short returns what memory did not hold, nil where all rows above the threshold are kept.
 func (p *Posterior) Short() *Short { return p.short }
+
+// Kept returns the rows that the covariance is built on; they must not be changed.
+func (p *Posterior) Kept() *gp.Kept { return p.thin.Kept() }
+
+// Thinned returns the posterior of the kept rows, whose covariance is that of the Posterior.
+func (p *Posterior) Thinned() *gp.Thinned { return p.thin }
+
+// Downdate takes the training examples at these rows, which ascend, out of the rows that the covariance is built on.
+func (p *Posterior) Downdate(ctx context.Context, rows []int) (*gp.Downdate, error) {
+	return p.thin.Downdate(ctx, rows)
+}
+
+// Reduction implements gp.Reducible, for the covariance alone.
+func (p *Posterior) Reduction(ctx context.Context, terms bool) (*gp.Reduction, error) {
+	return p.thin.Reduction(ctx, terms)
+}
 
 // Fit returns the posterior given the sites s of the training examples x under a prior,
 // where theta is θ*. Of one quasi-Newton step from the sites it has the mean, with
@@ -72,7 +72,7 @@ func (p *Posterior) Short() *Short { return p.short }
 // allocated, and otherwise it fails as gp.Keep and gp.FitKept do. Where no row is above
 // Options.Strength, the error is gp.ErrNoExamples.
 func Fit(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
-	p := newPosterior(x, prior, theta, o)
+	p := newFit(x, prior, theta, o)
 	p.o.Near = nil
 	if err := p.measure(ctx); err != nil {
 		return nil, err
@@ -83,24 +83,23 @@ func Fit(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, 
 	if err := p.keep(ctx, s); err != nil {
 		return nil, err
 	}
-	rows := p.thin.Rows()
-	p.weights = make([]float64, p.p)
-	if err := p.products().MulTransVecTo(ctx, p.weights, dense.Flat(s.Residual)); err != nil {
+	rows, k := p.thin.Rows(), p.thin.Kept()
+	pulled := make([]float64, p.p)
+	if err := p.products().MulTransVecTo(ctx, pulled, dense.Flat(s.Residual)); err != nil {
 		return nil, err
 	}
 	// One Newton step from f gives α = r + Σ_k u_k a_k over the kept rows k, with their directions u_k and
 	// (I + ΛK_kk) a = Λ(f − m − J_kΣ₀Jᵀr): this solves α = r + Λ̃(f − m) − Λ̃Kα (E5), where Λ̃ is Λ of the kept rows.
-	q, a := p.rowVector(), p.rowVector()
-	rows.MulVecTo(q, floats.MulTo(make([]float64, p.p), p.variance, p.weights))
-	b := p.rowVector()
+	q, a, b := make([]float64, k.Len()), make([]float64, k.Len()), make([]float64, k.Len())
+	rows.MulVecTo(q, floats.MulTo(make([]float64, p.p), p.mean.Variance, pulled))
 	var u gp.Untrained
-	for i, at := range p.Kept().Examples {
-		f := floats.Dot(p.Kept().Directions.RawRowView(i), s.F.RawRowView(at))
+	for i, at := range k.Examples {
+		f := floats.Dot(k.Directions.RawRowView(i), s.F.RawRowView(at))
 		u.Add([]float64{f}, p.thin.PriorMean()[i:i+1])
-		b[i] = p.Kept().Lambda[i] * (f - p.thin.PriorMean()[i] - q[i])
+		b[i] = k.Lambda[i] * (f - p.thin.PriorMean()[i] - q[i])
 	}
 	if p.o.Mean == gp.Network {
-		p.warnings = append(p.warnings, u.Warnings(s)...)
+		p.mean.Warnings = append(p.mean.Warnings, u.Warnings(s)...)
 	}
 	if err := p.thin.DualTo(ctx, a, b); err != nil {
 		return nil, err
@@ -108,13 +107,30 @@ func Fit(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, 
 	// Jᵀα = Jᵀr + J_kᵀa
 	more := make([]float64, p.p)
 	rows.MulTransVecTo(more, a)
-	floats.Add(p.weights, more)
-	p.alpha = dense.Flat(s.Residual)
-	p.addRows(p.alpha, a)
-	return p, p.finish()
+	floats.Add(pulled, more)
+	alpha := dense.Flat(s.Residual)
+	k.AddTo(alpha, a)
+	p.mean.Sites = s
+	if err := p.mean.SetDual(alpha, pulled); err != nil {
+		return nil, err
+	}
+	return p.posterior(ctx)
 }
 
-func newPosterior(x linearize.Source, prior ntk.Prior, theta []float64, o *Options) *Posterior {
+// A fit makes a Posterior.
+type fit struct {
+	x      linearize.Source
+	kernel *ntk.NTK
+	o      Options
+	c, p   int   // outputs and parameters
+	each   int64 // bytes that a linearized row takes
+
+	mean  gp.DualMean
+	thin  *gp.Thinned
+	short *Short
+}
+
+func newFit(x linearize.Source, prior ntk.Prior, theta []float64, o *Options) *fit {
 	var d Options
 	if o != nil {
 		d = *o
@@ -125,17 +141,22 @@ func newPosterior(x linearize.Source, prior ntk.Prior, theta []float64, o *Optio
 	if d.Progress == nil {
 		d.Progress = func(string, int, int) {}
 	}
-	p := &Posterior{x: x, o: d, p: len(theta)}
-	p.kernel = ntk.New(prior, theta, &ntk.Options{Workers: p.o.Workers})
-	p.variance = make([]float64, p.p)
-	prior.VarianceTo(p.variance)
+	p := &fit{x: x, o: d, p: len(theta), kernel: ntk.New(prior, theta, &ntk.Options{Workers: d.Workers})}
+	p.mean = gp.DualMean{Data: x, Kernel: p.kernel, Variance: make([]float64, p.p), Mean: d.Mean}
+	prior.VarianceTo(p.mean.Variance)
 	return p
+}
+
+// posterior puts the kept rows and the mean together.
+func (p *fit) posterior(ctx context.Context) (*Posterior, error) {
+	both, err := gp.NewPosterior(ctx, p.thin, p.mean)
+	return &Posterior{Posterior: both, thin: p.thin, kernel: p.kernel, short: p.short}, err
 }
 
 // measure finds the sizes of an example and of a row from the first examples, and checks the
 // memory of vectors of length P and N·C. That of the kept rows is checked once their number
 // is known.
-func (p *Posterior) measure(ctx context.Context) error {
+func (p *fit) measure(ctx context.Context) error {
 	if p.x.Len() == 0 {
 		return gp.ErrNoExamples
 	}
@@ -165,7 +186,7 @@ func rowBytes(ctx context.Context, one *linearize.Batch) (bytes int64, err error
 }
 
 // need returns the memory of a posterior with the given number of rows.
-func (p *Posterior) need(rows int) int64 {
+func (p *fit) need(rows int) int64 {
 	return memory.Add(Bytes(p.x.Len(), p.c, p.p, rows), memory.Mul(int64(rows), p.each))
 }
 
@@ -182,14 +203,13 @@ func Bytes(n, c, p, rows int) int64 {
 
 // keep chooses the rows at the sites s, as many as fit into memory, and conditions the posterior on
 // them.
-func (p *Posterior) keep(ctx context.Context, s *gp.Sites) error {
+func (p *fit) keep(ctx context.Context, s *gp.Sites) error {
 	if t := p.o.Found; t != nil {
 		p.o.Strength, p.o.PriorVariance, p.o.Found = t.Strength, t.PriorVariance, nil
 		if t.Representatives > 0 {
 			if p.thin, t.post = t.post, nil; p.thin == nil {
 				panic("kept: a threshold with representatives that another posterior has")
 			}
-			p.sites = s
 			return nil
 		}
 	}
@@ -204,58 +224,21 @@ func (p *Posterior) keep(ctx context.Context, s *gp.Sites) error {
 			return &gp.MemoryError{Op: "an exact posterior of kept rows", Needed: short.Needed, Available: budget, Unit: gp.KeptRows}
 		}
 		p.short = short
-		p.warnings = append(p.warnings, linearize.NewWarning("kept-short", float64(fits), float64(k.Len()), "Raise Options.MaxMemory.",
+		p.mean.Warnings = append(p.mean.Warnings, linearize.NewWarning("kept-short", float64(fits), float64(k.Len()), "Raise Options.MaxMemory.",
 			"Memory holds the %d strongest of the %d rows above the threshold, and variances are larger for it. All take %.3g GiB, of which %.3g may be used.", fits, k.Len(), float64(short.Needed)/(1<<30), float64(budget)/(1<<30)))
 		k = pick(k, slices.Sorted(slices.Values(byStrength(k)[:fits])))
 	}
-	p.sites = s
 	p.thin, err = gp.FitKept(ctx, p.kernel, p.x, s, k, p.exactOptions())
 	return err
 }
 
 // exactOptions returns the options of the posterior of the kept rows.
-func (p *Posterior) exactOptions() *gp.Options {
+func (p *fit) exactOptions() *gp.Options {
 	return &gp.Options{MaxMemory: p.o.MaxMemory, Workers: p.o.Workers, Progress: p.o.Progress}
 }
 
-// rowVector returns a vector with a number for each kept row.
-func (p *Posterior) rowVector() []float64 { return make([]float64, p.Kept().Len()) }
-
-// addRows adds Σ_kept u a to the vector to, N·C.
-func (p *Posterior) addRows(to, a []float64) {
-	for i, at := range p.Kept().Examples {
-		floats.AddScaled(to[at*p.c:(at+1)*p.c], a[i], p.Kept().Directions.RawRowView(i))
-	}
-}
-
-// finish computes the weights, which hold Jᵀα, the scatter and b̃.
-func (p *Posterior) finish() error {
-	for i, g := range p.weights {
-		p.weights[i] = p.variance[i] * g
-		p.scatter += g * p.weights[i]
-	}
-	if err := sites.NotFinite("dual vector", p.alpha, 0, p.c); err != nil {
-		return err
-	}
-	if math.IsInf(p.scatter, 0) || math.IsNaN(p.scatter) {
-		return &gp.NotFiniteError{What: "scatter αᵀKα", Value: p.scatter, Remedy: "raise the prior precision, or check the network's Jacobian"}
-	}
-	// b̃ = α + Λ̃(f̂ − m) (E16)
-	p.pseudo = append([]float64(nil), p.alpha...)
-	p.setMove()
-	p.addRows(p.pseudo, floats.MulTo(p.rowVector(), p.Kept().Lambda, p.move))
-	p.warnings = append(p.warnings, p.thin.Warnings()...)
-	return nil
-}
-
-// setMove computes the function at the kept rows from the weights.
-func (p *Posterior) setMove() {
-	p.move = p.rowVector()
-	p.thin.Rows().MulVecTo(p.move, p.weights)
-}
-
 // products returns the products with the Jacobian of all training examples.
-func (p *Posterior) products() linearize.Products {
+func (p *fit) products() linearize.Products {
 	of := p.o.Products
 	if of == nil {
 		of = linearize.ProductsOf(p.x)
@@ -282,66 +265,4 @@ func (c *counted) MulTransVecTo(ctx context.Context, dst, u []float64) error {
 	c.done++
 	c.progress(StageProducts, c.done, 0)
 	return c.of.MulTransVecTo(ctx, dst, u)
-}
-
-// Data returns the training examples.
-func (p *Posterior) Data() linearize.Source { return p.x }
-
-// Sites returns the sites that the posterior is built on, with Λ of all rows; they must
-// not be changed.
-func (p *Posterior) Sites() *gp.Sites { return p.sites }
-
-// Alpha returns the dual vector α, N·C; it must not be changed.
-func (p *Posterior) Alpha() []float64 { return p.alpha }
-
-// PseudoTargets returns b̃ = α + Λ̃(f̂ − m) (E16), N·C; it must not be changed.
-func (p *Posterior) PseudoTargets() []float64 { return p.pseudo }
-
-// Kept returns the rows that the covariance is built on; they must not be changed.
-func (p *Posterior) Kept() *gp.Kept { return p.thin.Kept() }
-
-// Thinned returns the posterior of the kept rows, whose covariance is that of the
-// Posterior.
-func (p *Posterior) Thinned() *gp.Thinned { return p.thin }
-
-// Refitted tells whether the posterior came from a refit (E9).
-func (p *Posterior) Refitted() bool { return p.refit }
-
-// Distance returns √((α−r)ᵀK(α−r)) with the residual r at f̂ = m + Kα. The posterior mean of
-// any output of any x is within √κ(x,x) times it of that at the mode of the linearized
-// model (E19), for a likelihood that is concave in f. For a converged Refit it is exact to
-// rounding. It is loose for a restricted one, and 0 for a Fit, which does not compute it.
-func (p *Posterior) Distance() float64 { return p.distance }
-
-// Warnings says where the result is less accurate than it should be: it holds
-// *linearize.Warning of jitter, untrained, kept-short and, after a refit, of refit-gap and refit-steps.
-func (p *Posterior) Warnings() []error { return p.warnings }
-
-// hasDualMean tells whether the predictive mean is m + K_*n α rather than x.F.
-func (p *Posterior) hasDualMean() bool { return p.refit || p.o.Mean == gp.LinearGaussian }
-
-// EvidenceAtTheta is the Laplace evidence at θ* (E7), for a posterior whose sites are at
-// f(x;θ*). scatter is (θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀), see gp.Scatter. It has log det B of the kept
-// rows, which is never larger than that of all rows, so it is an upper bound.
-func (p *Posterior) EvidenceAtTheta(scatter float64) gp.Evidence {
-	// Σ log p(y|f) − ½(θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀) − ½ log det B (E7)
-	return p.evidence(scatter)
-}
-
-// EvidenceRefit is the Laplace evidence at the mode of the linearized model (E9), an upper
-// bound as that of EvidenceAtTheta is. It panics on a posterior that was not refitted.
-func (p *Posterior) EvidenceRefit() gp.Evidence {
-	if !p.refit {
-		panic("kept: the evidence (E9) needs a refit")
-	}
-	// Σ log p(y|f̂) − ½ αᵀKα − ½ log det B (E9)
-	return p.evidence(p.scatter)
-}
-
-func (p *Posterior) evidence(scatter float64) gp.Evidence {
-	e := gp.NewEvidence(p.sites.LogLik, scatter, p.thin.LogDet())
-	if k := p.Kept(); k.Trace < k.Total && k.Representatives == 0 {
-		e.Bound = gp.Upper
-	}
-	return e
 }

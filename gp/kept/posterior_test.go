@@ -64,7 +64,7 @@ func requireExact(t *testing.T, q *testkit.Problem, p *kept.Posterior, x *gp.Exa
 		requireNear(t, what, &a, &wantA, tol)
 		requireNear(t, what, &b, &wantB, tol)
 	}
-	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+	for _, terms := range []gp.Terms{gp.PosteriorTerms, gp.RawTerms} {
 		requireNear(t, "cross-kernel", testkit.CrossOf(t, p, q.Test, q.Train, 7, terms), testkit.CrossOf(t, x, q.Test, q.Train, q.N, terms), tol)
 	}
 }
@@ -135,7 +135,7 @@ func TestTileStops(t *testing.T) {
 	q := testkit.NewProblemOf("tile", 3, 700, 2, glm.Categorical{}, 1, 4)
 	p := fit(t, q, nil)
 	cross := testref.Must(p.Cross(t.Context(), q.Test))(t)
-	for _, terms := range []gp.Terms{gp.Posterior, gp.Raw} {
+	for _, terms := range []gp.Terms{gp.PosteriorTerms, gp.RawTerms} {
 		testkit.Stops(t, "tile", 8, func(ctx context.Context) error { return cross.TileTo(ctx, new(mat.Dense), 0, q.Train, terms) })
 	}
 }

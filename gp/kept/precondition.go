@@ -33,7 +33,7 @@ const droppedBytes = 500
 // between 1 and 1 + ‖M‖₂ (E16), and the search takes a tenth to a third more products. The rows are other ones
 // than those of the covariance, so the mode does not depend on Options.Strength.
 type preconditioner struct {
-	p     *Posterior
+	p     *fit
 	thin  *gp.Thinned
 	total float64   // tr Λ at its sites
 	f     []float64 // the function at its sites; nil before the first
@@ -59,8 +59,8 @@ func (c *preconditioner) at(ctx context.Context, s *gp.Sites) (func(z []float64)
 		}
 	}
 	c.steps = 0
-	root := make([]float64, len(c.p.variance))
-	for i, v := range c.p.variance {
+	root := make([]float64, len(c.p.mean.Variance))
+	for i, v := range c.p.mean.Variance {
 		root[i] = math.Sqrt(v)
 	}
 	scaled, of := make([]float64, len(root)), make([]float64, c.thin.Kept().Len())

@@ -2,15 +2,11 @@ package kept
 
 import (
 	"context"
-	"math"
 
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/mode"
-	"github.com/funcgp/funcgp/internal/dense"
-	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -43,56 +39,26 @@ func Refit(ctx context.Context, x linearize.Source, y *gp.Targets, prior ntk.Pri
 // AtMode is what Refit returns where FindMode has found the mode: no part of the search for it depends on
 // Options.Strength, so that this may be chosen by the sites there.
 func AtMode(ctx context.Context, x linearize.Source, y *gp.Targets, prior ntk.Prior, theta []float64, found *mode.Mode, o *Options) (*Posterior, error) {
-	p := newPosterior(x, prior, theta, o)
-	p.refit = true
+	p := newFit(x, prior, theta, o)
 	if err := p.measure(ctx); err != nil {
 		return nil, err
 	}
 	p.o.Checkpoint, p.o.Resume, p.o.Near = nil, nil, nil
-	p.warnings = found.Warnings
-	p.alpha = dense.Flat(found.Sites.Residual)
-	// Make the weights Jᵀα, with α the residual at the mode, and the sites those at f̂ = m + Kα.
-	// What α lacks of the residual there is left of the gradient.
-	products := p.products()
-	p.weights = make([]float64, p.p)
-	if err := products.MulTransVecTo(ctx, p.weights, p.alpha); err != nil {
+	p.mean.Warnings = found.Warnings
+	if err := p.mean.SetMode(ctx, p.products(), prior, found.Theta, found.Sites, y); err != nil {
 		return nil, err
 	}
-	// f̂ − f_lin(v) = J(μ₀ + Σ₀Jᵀα − v)
-	to := make([]float64, p.p)
-	prior.MeanTo(to)
-	floats.Sub(to, found.Theta)
-	floats.Add(to, floats.MulTo(make([]float64, p.p), p.variance, p.weights))
-	f := make([]float64, len(p.alpha))
-	if err := products.MulVecTo(ctx, f, to); err != nil {
+	if err := p.keep(ctx, p.mean.Sites); err != nil {
 		return nil, err
 	}
-	floats.Add(f, dense.Flat(found.Sites.F))
-	var err error
-	if p.sites, err = gp.NewSites(y, mat.NewDense(p.x.Len(), p.c, f)); err != nil {
-		return nil, err
-	}
-	off := floats.SubTo(make([]float64, len(p.alpha)), p.alpha, dense.Flat(p.sites.Residual))
-	p.warnings = append(p.warnings, newton.GapWarnings(floats.Norm(off, 2))...)
-	left := make([]float64, p.p)
-	if err := products.MulTransVecTo(ctx, left, off); err != nil {
-		return nil, err
-	}
-	for i, g := range left {
-		p.distance += p.variance[i] * g * g
-	}
-	p.distance = math.Sqrt(p.distance)
-	if err := p.keep(ctx, p.sites); err != nil {
-		return nil, err
-	}
-	return p, p.finish()
+	return p.posterior(ctx)
 }
 
 // FindMode returns the mode at which Refit would be, with no covariance. The search ends where the
 // norm of the gradient is the given one (mode.Options.Gradient), and its errors are those of
 // Refit.
 func FindMode(ctx context.Context, x linearize.Source, y *gp.Targets, prior ntk.Prior, theta []float64, gradient float64, o *Options) (*mode.Mode, error) {
-	p := newPosterior(x, prior, theta, o)
+	p := newFit(x, prior, theta, o)
 	if err := p.measure(ctx); err != nil {
 		return nil, err
 	}
@@ -123,7 +89,7 @@ func FindMode(ctx context.Context, x linearize.Source, y *gp.Targets, prior ntk.
 		p.o.Near = nil // its memory is free with the caller's
 		search.Start = make([]float64, p.p)
 		prior.MeanTo(search.Start)
-		floats.Add(search.Start, near.weights)
+		floats.Add(search.Start, near.Weights())
 	}
 	return mode.Find(ctx, p.x, y, prior, theta, search)
 }

@@ -30,7 +30,7 @@ func requireClosed(t *testing.T, q *testkit.Problem, p *kept.Posterior) {
 	t.Helper()
 	var mean mat.Dense
 	require.NoError(t, p.PredictTo(t.Context(), &mean, nil, q.Test))
-	for terms, weights := range map[gp.Terms][]float64{gp.Raw: p.Alpha(), gp.Posterior: p.PseudoTargets()} {
+	for terms, weights := range map[gp.Terms][]float64{gp.RawTerms: p.Alpha(), gp.PosteriorTerms: p.PseudoTargets()} {
 		sums := testkit.Product(testkit.CrossOf(t, p, q.Test, q.Train, 7, terms), testkit.Vec(weights))
 		for i := range q.T * q.C {
 			m := mean.At(i/q.C, i%q.C)

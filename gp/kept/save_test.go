@@ -32,7 +32,7 @@ func answers(t *testing.T, q *testkit.Problem, p *kept.Posterior) []float64 {
 	require.NoError(t, p.LeaveOneOutTo(t.Context(), &left, &leftCov, dense.Range(q.N), q.Train))
 	s := p.Sites()
 	for _, m := range []*mat.Dense{&mean, &cov, &joint, &h, &removal, &left, &leftCov, s.F, s.Residual, s.Lambda, s.Root,
-		testkit.CrossOf(t, p, q.Test, q.Train, 7, gp.Posterior), testkit.CrossOf(t, p, q.Test, q.Train, 7, gp.Raw)} {
+		testkit.CrossOf(t, p, q.Test, q.Train, 7, gp.PosteriorTerms), testkit.CrossOf(t, p, q.Test, q.Train, 7, gp.RawTerms)} {
 		out = append(out, dense.Flat(m)...)
 	}
 	out = append(append(out, p.Alpha()...), p.PseudoTargets()...)

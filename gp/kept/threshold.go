@@ -390,11 +390,11 @@ func (p *Posterior) RatioAt(ctx context.Context, asked *linearize.Batch, o *Thre
 	if err != nil {
 		return 0, err
 	}
-	rest, err := p.Kept().Dropped(ctx, p.sites, opt.Workers)
+	rest, err := p.Kept().Dropped(ctx, p.Sites(), opt.Workers)
 	if err != nil {
 		return 0, err
 	}
-	if err := e.addWeaker(ctx, p.kernel, p.x, p.thin, asked, rest, &opt); err != nil {
+	if err := e.addWeaker(ctx, p.kernel, p.Data(), p.thin, asked, rest, &opt); err != nil {
 		return 0, err
 	}
 	return 1 + e.quantile(p.Kept().Len(), opt.allowed(asked)), nil

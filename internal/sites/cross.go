@@ -40,8 +40,8 @@ func (q *Cross) CombinedTo(ctx context.Context, dst *mat.Dense, train *linearize
 	}
 	from := q.X
 	switch t {
-	case gp.Raw:
-	case gp.Posterior:
+	case gp.RawTerms:
+	case gp.PosteriorTerms:
 		// C_*n = K_*n − K_*n R B⁻¹ Rᵀ K_nn (E14)
 		from = q.Posterior
 	default:

@@ -36,7 +36,7 @@ func (q *Problem) OpenBy(t *testing.T, p gp.Dual, terms gp.Terms) float64 {
 	prior := make([]float64, q.N*q.C)
 	q.Kernel.MeanTo(prior, q.Train)
 	weights := p.PseudoTargets()
-	if terms == gp.Raw {
+	if terms == gp.RawTerms {
 		weights = p.Alpha()
 	}
 	sums := Product(CrossOf(t, p, q.Train, q.Train, q.N, terms), Vec(weights))
@@ -75,7 +75,7 @@ func (q *Problem) RequireHonest(t *testing.T, p gp.Dual, warnings []error, terms
 	// The number is one of the inducing examples; that of conjugate gradients is
 	// as rough as its solves.
 	require.GreaterOrEqual(t, w.Value, open/100)
-	if terms == gp.Raw {
+	if terms == gp.RawTerms {
 		require.LessOrEqual(t, w.Value, 100*open)
 	}
 	return 1

@@ -58,9 +58,9 @@ func (q Question) checked() (Question, problem.RowFlags, error) {
 // Kernel is the kernel of the terms.
 func (q *Question) Kernel() gp.Terms {
 	if q.Terms == "raw" {
-		return gp.Raw
+		return gp.RawTerms
 	}
-	return gp.Posterior
+	return gp.PosteriorTerms
 }
 
 // Terms explain predictions by a posterior, a part of the training rows at a time.

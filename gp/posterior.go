@@ -1,0 +1,423 @@
+package gp
+
+import (
+	"context"
+	"math"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/newton"
+	"github.com/funcgp/funcgp/internal/saved"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/store"
+)
+
+// A Solver knows the covariance C given the training examples. The mean that it has as a Latent is never asked for.
+// *Thinned is the solver of kept rows (E16), and weightspace.Solver that of all rows by the P×P precision. A Posterior
+// answers all else from it.
+type Solver interface {
+	Latent
+	// Jacobian returns the posterior Jacobian of x, J(x) − K_*n R B⁻¹ Rᵀ J, as T·C examples of one output each: the
+	// kernel between it and any other Jacobian is the posterior covariance (E14). moved is what Moved returns. The
+	// error is a *MemoryError where that is too large.
+	Jacobian(ctx context.Context, x *linearize.Batch, moved []float64) (*linearize.Batch, error)
+	// Moved returns what the solver has to know of the function m + J w for Jacobian, so that the sums over training
+	// examples close (E14): the values of J w at its own rows, or nil where it needs none. w has P numbers.
+	Moved(w []float64) []float64
+	// AddPseudoTo adds Λ̃ J w to b, N·C, where Λ̃ is the part of Λ that the solver has seen (E16).
+	AddPseudoTo(ctx context.Context, b, w, moved []float64) error
+	// InfluenceTo is that of Dual, where r has the residual r_i of each example, n×C.
+	InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch, r *mat.Dense) error
+	// LeaveOneOutTo writes cov as Dual.LeaveOneOutTo does; mean is nil.
+	LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error
+	// LogDet returns log det B, and LogDetBound how the evidence is bounded for it.
+	LogDet() float64
+	LogDetBound() Bound
+	TrainingSet() *TrainingSet // which must not be changed
+	Warnings() []error
+	Save(w *store.Writer) error
+}
+
+// A DualMean is the posterior mean m(x) + J(x) w with the weights w = Σ₀Jᵀα, in which every training example has a
+// part, whatever the solver of the covariance has seen.
+type DualMean struct {
+	Data     linearize.Source // N training examples
+	Kernel   ntk.Kernel
+	Variance []float64 // diagonal of Σ₀, P numbers
+	Sites    *Sites
+	Alpha    []float64 // α, N·C
+	Weights  []float64 // w, P numbers
+	Scatter  float64   // αᵀKα
+	// Distance is √((α−r)ᵀK(α−r)) with the residual r at f̂ = m + Kα (E19); 0 where it was not computed.
+	Distance float64
+	Refitted bool // the mean belongs to a refit (E9)
+	Mean     Mean // what PredictTo writes without a refit
+	Warnings []error
+}
+
+// SetDual sets α and the weights from Jᵀα, P numbers.
+func (d *DualMean) SetDual(alpha, pulled []float64) error {
+	_, c := d.Sites.F.Dims()
+	if i := dense.NotFinite(alpha); i >= 0 {
+		return &NotFiniteError{What: "dual vector", Row: i / c, Output: i % c, Value: alpha[i]}
+	}
+	d.Alpha, d.Weights, d.Scatter = alpha, floats.MulTo(make([]float64, len(pulled)), d.Variance, pulled), 0
+	for i, g := range pulled {
+		d.Scatter += g * d.Weights[i]
+	}
+	if math.IsInf(d.Scatter, 0) || math.IsNaN(d.Scatter) {
+		return &NotFiniteError{What: "scatter αᵀKα", Value: d.Scatter, Remedy: "raise the prior precision, or check the network's Jacobian"}
+	}
+	return nil
+}
+
+// SetMode makes d the mean at a mode v, P numbers, with the sites there: α is the residual at v, and the sites are those
+// at f̂ = m + Kα, which differs from f_lin(v) by what is left of the gradient. products multiply with J of Data.
+func (d *DualMean) SetMode(ctx context.Context, products linearize.Products, prior ntk.Prior, v []float64, at *Sites, y *Targets) error {
+	n, c := at.F.Dims()
+	alpha, pulled := dense.Flat(at.Residual), make([]float64, len(v))
+	if err := products.MulTransVecTo(ctx, pulled, alpha); err != nil {
+		return err
+	}
+	// f̂ − f_lin(v) = J(μ₀ + Σ₀Jᵀα − v)
+	to := make([]float64, len(v))
+	prior.MeanTo(to)
+	floats.Sub(to, v)
+	floats.Add(to, floats.MulTo(make([]float64, len(v)), d.Variance, pulled))
+	f := make([]float64, len(alpha))
+	if err := products.MulVecTo(ctx, f, to); err != nil {
+		return err
+	}
+	floats.Add(f, dense.Flat(at.F))
+	var err error
+	if d.Sites, err = NewSites(y, mat.NewDense(n, c, f)); err != nil {
+		return err
+	}
+	off := floats.SubTo(make([]float64, len(alpha)), alpha, dense.Flat(d.Sites.Residual))
+	d.Warnings = append(d.Warnings, newton.GapWarnings(floats.Norm(off, 2))...)
+	left := make([]float64, len(v))
+	if err := products.MulTransVecTo(ctx, left, off); err != nil {
+		return err
+	}
+	d.Distance = 0
+	for i, g := range left {
+		d.Distance += d.Variance[i] * g * g
+	}
+	d.Distance, d.Refitted = math.Sqrt(d.Distance), true
+	return d.SetDual(alpha, pulled)
+}
+
+// A Posterior is a posterior over functions given N training examples: the covariance of a Solver, and a DualMean. With
+// b̃ = α + Λ̃(f̂ − m) its sums over all N examples close for any α:
+//
+//	m(x) + Σ_i κ(x,x_i) α_i = m(x) + Σ_i C(x,x_i) b̃_i
+//
+// It is safe for concurrent use where its solver is.
+type Posterior struct {
+	Solver Solver
+	mean   DualMean
+	pseudo []float64 // b̃, N·C
+	moved  []float64
+}
+
+var _ Dual = (*Posterior)(nil)
+
+// NewPosterior returns the posterior with a mean and the covariance of a solver. It takes a product with J of the
+// solver's rows.
+func NewPosterior(ctx context.Context, s Solver, mean DualMean) (*Posterior, error) {
+	p := &Posterior{Solver: s, mean: mean, pseudo: append([]float64(nil), mean.Alpha...), moved: s.Moved(mean.Weights)}
+	p.mean.Warnings = append(mean.Warnings, s.Warnings()...)
+	return p, s.AddPseudoTo(ctx, p.pseudo, mean.Weights, p.moved)
+}
+
+// Data returns the training examples.
+func (p *Posterior) Data() linearize.Source { return p.mean.Data }
+
+// Sites returns the sites that the posterior is built on, with Λ of all rows; they must not be changed.
+func (p *Posterior) Sites() *Sites { return p.mean.Sites }
+
+// Alpha returns the dual vector α, N·C; it must not be changed.
+func (p *Posterior) Alpha() []float64 { return p.mean.Alpha }
+
+// PseudoTargets returns b̃ = α + Λ̃(f̂ − m) (E16), N·C; it must not be changed.
+func (p *Posterior) PseudoTargets() []float64 { return p.pseudo }
+
+// Weights returns w = Σ₀Jᵀα, P numbers; it must not be changed.
+func (p *Posterior) Weights() []float64 { return p.mean.Weights }
+
+// Refitted tells whether the posterior came from a refit (E9).
+func (p *Posterior) Refitted() bool { return p.mean.Refitted }
+
+// Distance returns √((α−r)ᵀK(α−r)) with the residual r at f̂ = m + Kα. The posterior mean of any output of any x is
+// within √κ(x,x) times it of that at the mode of the linearized model (E19), for a likelihood that is concave in f. For
+// a converged refit it is exact to rounding. It is loose for a restricted one, and 0 without a refit.
+func (p *Posterior) Distance() float64 { return p.mean.Distance }
+
+// Warnings says where the result is less accurate than it should be: it holds *linearize.Warning of the solver,
+// untrained and, after a refit, refit-gap and refit-steps.
+func (p *Posterior) Warnings() []error { return p.mean.Warnings }
+
+// hasDualMean tells whether the predictive mean is m + K_*n α rather than x.F.
+func (p *Posterior) hasDualMean() bool { return p.mean.Refitted || p.mean.Mean == LinearGaussian }
+
+// EvidenceAtTheta is the Laplace evidence at θ* (E7), for a posterior whose sites are at f(x;θ*). scatter is
+// (θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀), see Scatter.
+func (p *Posterior) EvidenceAtTheta(scatter float64) Evidence {
+	// Σ log p(y|f) − ½(θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀) − ½ log det B (E7)
+	e := NewEvidence(p.mean.Sites.LogLik, scatter, p.Solver.LogDet())
+	e.Bound = p.Solver.LogDetBound()
+	return e
+}
+
+// EvidenceRefit is the Laplace evidence at the mode of the linearized model (E9). It panics on a posterior that was not
+// refitted.
+func (p *Posterior) EvidenceRefit() Evidence {
+	if !p.mean.Refitted {
+		panic("gp: the evidence (E9) needs a refit")
+	}
+	// Σ log p(y|f̂) − ½ αᵀKα − ½ log det B (E9)
+	return p.EvidenceAtTheta(p.mean.Scatter)
+}
+
+// PredictTo implements Latent. The mean takes one product with the Jacobian of x.
+func (p *Posterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+	if x.Len() == 0 {
+		return nil
+	}
+	if err := p.Solver.PredictTo(ctx, mean, cov, x); err != nil {
+		return err
+	}
+	return p.meanTo(mean, x)
+}
+
+// JointTo implements Latent.
+func (p *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+	if x.Len() == 0 {
+		return nil
+	}
+	if err := p.Solver.JointTo(ctx, mean, cov, x); err != nil {
+		return err
+	}
+	return p.meanTo(mean, x)
+}
+
+// meanTo writes m + K_*n α where that is the mean, and leaves f(x;θ*) otherwise.
+func (p *Posterior) meanTo(mean *mat.Dense, x *linearize.Batch) error {
+	if mean == nil {
+		return nil
+	}
+	if !p.hasDualMean() {
+		mean.Copy(x.F)
+		return nil
+	}
+	_, c := mean.Dims()
+	m, move := make([]float64, x.Len()*c), make([]float64, x.Len()*c)
+	p.mean.Kernel.MeanTo(m, x)
+	// mean(x*) = m(x*) + K_*n α, K_*n α = J(x*)Σ₀Jᵀα (E6)
+	x.MulVecTo(move, p.mean.Weights)
+	floats.Add(m, move)
+	for i, v := range m {
+		mean.Set(i/c, i%c, v)
+	}
+	return checkFinite("predictive mean", mean)
+}
+
+// MulKernelTo writes K v for each row v of a, N·C numbers. Each takes a product with Jᵀ and one with J of Data.
+func (p *Posterior) MulKernelTo(ctx context.Context, dst, a *mat.Dense) error {
+	rows, n := a.Dims()
+	if n != len(p.mean.Alpha) {
+		panic("gp: a vector to multiply has a wrong length")
+	}
+	dense.SizeTo(dst, rows, n)
+	_, c := p.mean.Sites.F.Dims()
+	w, products := make([]float64, len(p.mean.Weights)), linearize.ProductsOf(p.mean.Data)
+	for i := range rows {
+		// K v = J Σ₀ Jᵀv (E2)
+		if err := products.MulTransVecTo(ctx, w, a.RawRowView(i)); err != nil {
+			return err
+		}
+		floats.Mul(w, p.mean.Variance)
+		if err := products.MulVecTo(ctx, dst.RawRowView(i), w); err != nil {
+			return err
+		}
+		if j := dense.NotFinite(dst.RawRowView(i)); j >= 0 {
+			return &NotFiniteError{What: "product with the kernel", Row: j / c, Output: j % c, Value: dst.At(i, j)}
+		}
+	}
+	return nil
+}
+
+// InfluenceTo implements Dual. The weight of an example is that which the solver has seen.
+func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
+	t, c := p.Solver.TrainingSet().CheckRows(rows, x)
+	if t == 0 {
+		dense.SizeTo(h, 0, 0)
+		dense.SizeTo(q, 0, 0)
+		return ctx.Err()
+	}
+	return p.Solver.InfluenceTo(ctx, h, q, rows, x, dense.View(dense.Of(p.residuals(rows), t, c)))
+}
+
+// LeaveOneOutTo implements Dual: what the solver has seen of an example is taken out, and the step is made with its
+// whole residual.
+func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
+	t, c := p.Solver.TrainingSet().CheckRows(rows, x)
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(cov, t*c, c)
+	if t == 0 || mean == nil && cov == nil {
+		return ctx.Err()
+	}
+	if cov == nil {
+		cov = mat.NewDense(t*c, c, nil)
+	}
+	if err := p.Solver.LeaveOneOutTo(ctx, nil, cov, rows, x); err != nil || mean == nil {
+		return err
+	}
+	if err := p.meanTo(mean, x); err != nil {
+		return err
+	}
+	r := p.residuals(rows)
+	for i := range t {
+		// mean_−i = f − cov_−i r (E17)
+		for j, row := 0, mean.RawRowView(i); j < c; j++ {
+			row[j] -= floats.Dot(cov.RawRowView(i*c+j), r[i*c:(i+1)*c])
+		}
+	}
+	return nil
+}
+
+// residuals returns what steps that leave out examples start from: α where the mean is a sum over training examples,
+// and the residuals of the sites otherwise.
+func (p *Posterior) residuals(rows []int) []float64 {
+	_, c := p.mean.Sites.F.Dims()
+	var r []float64
+	for _, i := range rows {
+		if p.hasDualMean() {
+			r = append(r, p.mean.Alpha[i*c:(i+1)*c]...)
+		} else {
+			r = append(r, p.mean.Sites.Residual.RawRowView(i)...)
+		}
+	}
+	return r
+}
+
+// Cross computes the posterior Jacobian of x, 8·T·C·P bytes. The kernel κ between it and a training example is the
+// posterior covariance with that example, so a tile takes as long as one of the kernel. The result is a CombinedCross.
+func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (Cross, error) {
+	t, _ := p.Solver.TrainingSet().Check(x)
+	q := &jacobianCross{kernel: p.mean.Kernel, set: p.Solver.TrainingSet(), x: x}
+	if t == 0 {
+		return q, nil
+	}
+	var err error
+	q.posterior, err = p.Solver.Jacobian(ctx, x, p.moved)
+	return q, err
+}
+
+// A jacobianCross is the Cross of inputs x whose posterior Jacobian is known.
+type jacobianCross struct {
+	kernel    ntk.Kernel
+	set       *TrainingSet
+	x         *linearize.Batch
+	posterior *linearize.Batch // T·C examples with one output each
+}
+
+var _ CombinedCross = (*jacobianCross)(nil)
+
+// TileTo implements Cross.
+func (q *jacobianCross) TileTo(ctx context.Context, dst *mat.Dense, first int, train *linearize.Batch, t Terms) error {
+	q.set.CheckTile(first, train)
+	return q.CombinedTo(ctx, dst, train, t)
+}
+
+// CombinedTo implements CombinedCross.
+func (q *jacobianCross) CombinedTo(ctx context.Context, dst *mat.Dense, train *linearize.Batch, t Terms) error {
+	if q.x.Len() == 0 || train.Len() == 0 {
+		dense.SizeTo(dst, 0, 0)
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	from := q.x
+	switch t {
+	case RawTerms:
+	case PosteriorTerms:
+		// C_*n = K_*n − K_*n R B⁻¹ Rᵀ K_nn (E14)
+		from = q.posterior
+	default:
+		panic("gp: unknown terms")
+	}
+	c := train.Outputs()
+	dense.SizeTo(dst, q.x.Len()*q.x.Outputs(), train.Len()*c)
+	if err := ntk.BlockContextTo(ctx, q.kernel, dst, from, train); err != nil {
+		return err
+	}
+	if err := checkFinite("cross-kernel", dst); err != nil {
+		at := err.(*NotFiniteError)
+		at.Row, at.Output = at.Row/c, at.Row%c
+		return at
+	}
+	return nil
+}
+
+// savedPosteriorVersion is the version of the sections that Posterior.Save writes.
+const savedPosteriorVersion = 1
+
+// Save adds the posterior to a store: sections whose names start with "kept.", and those of its solver. It saves the
+// sites, dual vectors, weights, warnings and the fingerprints of the training examples, their model and the prior,
+// 8·N·C·(4 + 2·C) + 8·P bytes. It does not save the examples, which LoadPosterior must be given, nor their Jacobian.
+//
+//	err := store.Write(path, kind, version, post.Save) // see store.Write
+//
+// Save returns an error only where the fingerprints cannot be computed; store.Write returns the errors of writing. It
+// reads the inputs once. For training examples that are neither a linearize.InputSource nor in memory, it linearizes
+// them.
+func (p *Posterior) Save(w *store.Writer) error {
+	m, n := &p.mean, p.mean.Data.Len()
+	_, c := m.Sites.F.Dims()
+	w.JSON("kept.about", saved.About{Version: savedPosteriorVersion, N: n, C: c, P: len(m.Weights), Refit: m.Refitted, Mean: int(m.Mean), Warnings: m.Warnings})
+	saved.Save(w, "kept.", p.fields(n, c, len(m.Weights)))
+	m.Sites.Save(w, "kept.")
+	if err := p.Solver.Save(w); err != nil {
+		return err
+	}
+	return saved.Of(m.Data, m.Kernel).Save(context.Background(), w, "kept.")
+}
+
+// fields are the dual vectors and weights of n training examples with c outputs.
+func (p *Posterior) fields(n, c, params int) []saved.Field {
+	m := &p.mean
+	return []saved.Field{saved.Scalars("scalars", &m.Scatter, &m.Distance),
+		saved.Floats("alpha", &m.Alpha, n, c), saved.Floats("b", &p.pseudo, n, c), saved.Floats("weights", &m.Weights, params)}
+}
+
+// LoadPosterior returns the posterior that Posterior.Save wrote, given the training examples, the kernel and the
+// diagonal of Σ₀, P numbers. solver loads the solver for the sites; targets may be nil. It compares the model, the inputs
+// and their order, the prior and the targets with the saved ones, and fails with a *store.Error that names what differs,
+// or what is damaged or of an impossible size. The numbers stay in the store's memory, so the store must stay open.
+func LoadPosterior(ctx context.Context, f *store.File, x linearize.Source, k ntk.Kernel, variance []float64, targets *Targets, solver func(s *Sites) (Solver, error)) (*Posterior, error) {
+	var s saved.About
+	p := &Posterior{mean: DualMean{Data: x, Kernel: k, Variance: variance}}
+	r := f.Reader("kept.")
+	r.JSON("about", &s)
+	s.Check(r, savedPosteriorVersion)
+	s.Belongs(r, x.Len(), -1, len(variance))
+	saved.Load(r, p.fields(s.N, s.C, s.P))
+	p.mean.Sites, p.mean.Refitted, p.mean.Mean = LoadSites(r, s.N, s.C), s.Refit, Mean(s.Mean)
+	saved.Of(x, k).Check(ctx, r, "")
+	targets.CheckSaved(r, p.mean.Sites)
+	if r.Err() != nil {
+		return nil, r.Err()
+	}
+	p.mean.Warnings = append(p.mean.Warnings, s.Warnings...)
+	var err error
+	if p.Solver, err = solver(p.mean.Sites); err != nil {
+		return nil, err
+	}
+	p.moved = p.Solver.Moved(p.mean.Weights)
+	return p, nil
+}
