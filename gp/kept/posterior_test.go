@@ -12,7 +12,6 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/gp/kept"
-	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
@@ -29,46 +28,6 @@ func refit(t *testing.T, q *testkit.Problem, o *kept.Options) *kept.Posterior {
 	return testref.Must(kept.Refit(t.Context(), testkit.InTiles(q.Train, 7), q.Targets(), q.Prior, q.Theta, o))(t)
 }
 
-// requireNear compares relative to the largest entry of want, and of one.
-func requireNear(t *testing.T, what string, got, want mat.Matrix, tol float64) {
-	t.Helper()
-	var off mat.Dense
-	off.Sub(got, want)
-	scale := max(mat.Max(testkit.Absolute(want)), 1)
-	require.LessOrEqual(t, mat.Max(testkit.Absolute(&off)), tol*scale, what)
-}
-
-// requireExact compares a posterior that keeps all rows with the exact one.
-func requireExact(t *testing.T, q *testkit.Problem, p *kept.Posterior, x *gp.Exact) {
-	t.Helper()
-	tol := 1e-8
-	if _, ok := q.Likelihood.(gp.Scored); ok {
-		tol = 1e-7 // of steps of Fisher scoring, which grow short slowly
-	}
-	require.Empty(t, p.Warnings())
-	requireNear(t, "α", testkit.Vec(p.Alpha()), testkit.Vec(x.Alpha()), tol)
-	requireNear(t, "b", testkit.Vec(p.PseudoTargets()), testkit.Vec(x.PseudoTargets()), tol)
-	for what, to := range map[string]func(d gp.Dual, a, b *mat.Dense) error{
-		"prediction": func(d gp.Dual, a, b *mat.Dense) error { return d.PredictTo(t.Context(), a, b, q.Test) },
-		"joint":      func(d gp.Dual, a, b *mat.Dense) error { return d.JointTo(t.Context(), a, b, q.Test) },
-		"influence": func(d gp.Dual, a, b *mat.Dense) error {
-			return d.InfluenceTo(t.Context(), a, b, dense.Range(q.N), q.Train)
-		},
-		"leave-one-out": func(d gp.Dual, a, b *mat.Dense) error {
-			return d.LeaveOneOutTo(t.Context(), a, b, dense.Range(q.N), q.Train)
-		},
-	} {
-		var a, b, wantA, wantB mat.Dense
-		require.NoError(t, to(p, &a, &b))
-		require.NoError(t, to(x, &wantA, &wantB))
-		requireNear(t, what, &a, &wantA, tol)
-		requireNear(t, what, &b, &wantB, tol)
-	}
-	for _, terms := range []gp.Terms{gp.PosteriorTerms, gp.RawTerms} {
-		requireNear(t, "cross-kernel", testkit.CrossOf(t, p, q.Test, q.Train, 7, terms), testkit.CrossOf(t, x, q.Test, q.Train, q.N, terms), tol)
-	}
-}
-
 // With all rows kept all numbers are those of gp.Fit and gp.Refit.
 func TestAllRowsAreExact(t *testing.T) {
 	for _, q := range append(testkit.Problems(t), testkit.Heteroscedastic()) {
@@ -78,14 +37,16 @@ func TestAllRowsAreExact(t *testing.T) {
 			for _, mean := range []gp.Mean{gp.Network, gp.LinearGaussian} {
 				p := fit(t, q, &kept.Options{Mean: mean})
 				x := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: mean}))(t)
-				requireExact(t, q, p, x)
+				q.RequireExact(t, p, x)
+				require.Empty(t, p.Warnings())
 				require.InEpsilon(t, x.EvidenceAtTheta(scatter).Value, p.EvidenceAtTheta(scatter).Value, 1e-9)
 				require.Equal(t, gp.None, p.EvidenceAtTheta(scatter).Bound)
 				require.Panics(t, func() { p.EvidenceRefit() })
 			}
 			p := refit(t, q, nil)
 			x := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
-			requireExact(t, q, p, x)
+			q.RequireExact(t, p, x)
+			require.Empty(t, p.Warnings())
 			require.InEpsilon(t, x.EvidenceRefit().Value, p.EvidenceRefit().Value, 1e-9)
 			require.True(t, p.Refitted())
 		})

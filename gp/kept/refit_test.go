@@ -68,7 +68,7 @@ func TestE16RefitIsExactInMean(t *testing.T) {
 				require.Less(t, p.Kept().Len(), rows)
 				rows = p.Kept().Len()
 				require.NoError(t, p.PredictTo(t.Context(), &mean, nil, q.Test))
-				requireNear(t, "mean", &mean, &want, 1e-8)
+				testkit.RequireAgree(t, "mean", &mean, &want, 1e-8)
 				require.Equal(t, all.Alpha(), p.Alpha(), "the mode depends on the threshold")
 				requireWider(t, q, p, x)
 				requireClosed(t, q, p)
@@ -124,7 +124,7 @@ func requireStep(t *testing.T, q *testkit.Problem, p *kept.Posterior) {
 	require.NoError(t, chol.SolveTo(&step, gradient))
 	want := testkit.Plus(testkit.Column(q.Test.F), 1, testkit.Product(&jt, &step))
 	require.NoError(t, p.PredictTo(t.Context(), &got, nil, q.Test))
-	requireNear(t, "mean of one step", testkit.Column(&got), want, 1e-8)
+	testkit.RequireAgree(t, "mean of one step", testkit.Column(&got), want, 1e-8)
 }
 
 // Where a refit is stopped after one step, the sums close all the same, the gap is warned
@@ -170,7 +170,7 @@ func TestRefitWithRoughProducts(t *testing.T) {
 			o := &kept.Options{Products: differences{linearize.ProductsOf(q.Train)}, Outputs: q.Train.F, Progress: func(stage string, _, _ int) { seen[stage]++ }}
 			p := refit(t, q, o)
 			require.Empty(t, p.Warnings())
-			requireNear(t, "α", testkit.Vec(p.Alpha()), testkit.Vec(want.Alpha()), 1e-8)
+			testkit.RequireAgree(t, "α", testkit.Vec(p.Alpha()), testkit.Vec(want.Alpha()), 1e-8)
 			requireClosed(t, q, p)
 			require.Positive(t, seen[kept.StageProducts])
 			require.Positive(t, seen[gp.StageNewton])
@@ -188,7 +188,7 @@ func TestRefitWithFixedParameters(t *testing.T) {
 	var got, want mat.Dense
 	require.NoError(t, p.PredictTo(t.Context(), &got, nil, q.Test))
 	require.NoError(t, x.PredictTo(t.Context(), &want, nil, q.Test))
-	requireNear(t, "mean", &got, &want, 1e-8)
+	testkit.RequireAgree(t, "mean", &got, &want, 1e-8)
 }
 
 // fixed takes the variance of every third parameter.
@@ -297,7 +297,7 @@ func TestRefitNear(t *testing.T) {
 			require.Same(t, from, o.Near)
 			require.NoError(t, p.PredictTo(t.Context(), &f[i], nil, q.Test))
 		}
-		requireNear(t, "mean", &f[1], &f[0], 1e-8)
+		testkit.RequireAgree(t, "mean", &f[1], &f[0], 1e-8)
 		fewer += steps[0] - steps[1]
 	}
 	require.Positive(t, fewer)

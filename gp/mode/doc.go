@@ -2,10 +2,10 @@
 // training targets as well as the network does (E21). It uses products of the Jacobian with vectors and never forms
 // J, H or K, so it works for any number of training examples.
 //
-//	m, err := mode.FindMatch(ctx, train, targets, likelihood, prior, theta, nil)
+//	m, err := mode.FindMatch(ctx, train, targets, prior, theta, nil)
 //	if err != nil {
 //		return err
 //	}
 //	fmt.Println(m.Factor) // on the prior precisions
-//	v, err := mode.Find(ctx, train, targets, likelihood, prior, theta, nil)
+//	v, err := mode.Find(ctx, train, targets, prior, theta, nil)
 package mode

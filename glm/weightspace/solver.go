@@ -1,0 +1,332 @@
+package weightspace
+
+import (
+	"context"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/mode"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/jacobian"
+	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/newton"
+	"github.com/funcgp/funcgp/internal/saved"
+	"github.com/funcgp/funcgp/internal/sites"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/store"
+)
+
+// A Solver is the gp.Solver of all training examples by the precision H of the parameters, P×P. Its time grows with N·C
+// and its memory does not: it is exact for any number of examples while there are few parameters. C(x,x') is the product
+// J(x) H⁻¹ J(x')ᵀ, and nothing is subtracted, so that variances keep all their digits however small they are.
+type Solver struct {
+	*BlockPosterior
+	set gp.TrainingSet
+}
+
+var _ gp.Solver = (*Solver)(nil)
+
+// FitSums returns the posterior given the sites s of the training examples x, as sums over all of them (gp.Posterior),
+// with the covariance by H of all parameters. x is read as a stream, twice for products with J and once for H. The errors
+// are those of Fit. Of o it takes Mean, MaxMemory and Progress.
+func FitSums(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*gp.Posterior, error) {
+	f, err := newSums(x, s, prior, theta, o)
+	if err != nil {
+		return nil, err
+	}
+	v, err := f.solver(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	// b = r + Λ(f − m) (E5), with f − m = J(θ* − μ₀) where the sites are at θ*
+	products, n := linearize.ProductsOf(x), len(f.local.F)
+	m, pseudo, moved := make([]float64, n), make([]float64, n), make([]float64, n)
+	if err := products.MulVecTo(ctx, m, newton.Minus(f.white.Mean, f.theta)); err != nil {
+		return nil, err
+	}
+	outputs, err := linearize.Outputs(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	floats.Add(m, dense.Flat(outputs))
+	f.local.PseudoTargets(pseudo, m)
+	if f.o.Mean == gp.Network {
+		var u gp.Untrained
+		u.Add(dense.Flat(outputs), m)
+		f.mean.Warnings = append(f.mean.Warnings, u.Warnings(s)...)
+	}
+	if err := sites.NotFinite("pseudo-target", pseudo, 0, f.c); err != nil {
+		return nil, err
+	}
+	// θ̂ − μ₀ = H⁻¹Jᵀb, and α = b − ΛJ(θ̂ − μ₀)
+	pulled := make([]float64, len(f.theta))
+	if err := products.MulTransVecTo(ctx, pulled, pseudo); err != nil {
+		return nil, err
+	}
+	floats.Mul(pulled, f.white.Root)
+	v.h[0].solve(pulled)
+	floats.Mul(pulled, f.white.Root)
+	if err := products.MulVecTo(ctx, moved, pulled); err != nil {
+		return nil, err
+	}
+	alpha := make([]float64, n)
+	f.local.SubtractLambda(alpha, pseudo, moved)
+	if err := products.MulTransVecTo(ctx, pulled, alpha); err != nil {
+		return nil, err
+	}
+	f.mean.Sites = s
+	if err := f.mean.SetDual(alpha, pulled); err != nil {
+		return nil, err
+	}
+	return gp.NewPosterior(ctx, v, f.mean)
+}
+
+// RefitSums is FitSums at the mode of the linearized model (E9) for targets y, which mode.Find finds with H of an earlier
+// step as the preconditioner. start, if not nil, are weights from which the search starts, P numbers. The errors are those
+// of mode.Find and FitSums.
+func RefitSums(ctx context.Context, x linearize.Source, y *gp.Targets, prior ntk.Prior, theta, start []float64, o *Options) (*gp.Posterior, error) {
+	outputs, err := linearize.Outputs(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	s, err := gp.NewSites(y, outputs)
+	if err != nil {
+		return nil, err
+	}
+	f, err := newSums(x, s, prior, theta, o)
+	if err != nil {
+		return nil, err
+	}
+	pre := &preconditioner{f: f}
+	search := &mode.Options{Outputs: outputs, Start: start, Precondition: pre.at, Gradient: closeGradient, MaxIter: f.o.MaxIter, Progress: f.o.Progress}
+	if y.Scored() {
+		search.Gradient = 0
+	}
+	found, err := mode.Find(ctx, x, y, prior, theta, search)
+	if err != nil {
+		return nil, err
+	}
+	pre.h = nil // its memory is free before the last is made
+	f.mean.Warnings = found.Warnings
+	if err := f.mean.SetMode(ctx, linearize.ProductsOf(x), prior, found.Theta, found.Sites, y); err != nil {
+		return nil, err
+	}
+	v, err := f.solver(ctx, f.mean.Sites)
+	if err != nil {
+		return nil, err
+	}
+	return gp.NewPosterior(ctx, v, f.mean)
+}
+
+// closeGradient is the norm of the gradient at which a refit ends. It bounds how far the mean is from the mode, in prior
+// standard deviations (E19), where log p is concave.
+const closeGradient = 1e-9
+
+// A sums is what FitSums and RefitSums begin with.
+type sums struct {
+	structured
+	kernel *ntk.NTK
+	mean   gp.DualMean
+}
+
+func newSums(x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*sums, error) {
+	base, err := newStructured(Full, x, s, prior, theta, o)
+	if err != nil {
+		return nil, err
+	}
+	f := &sums{structured: *base, kernel: ntk.New(prior, theta, nil)}
+	f.mean = gp.DualMean{Data: x, Kernel: f.kernel, Variance: make([]float64, len(theta)), Mean: f.o.Mean}
+	prior.VarianceTo(f.mean.Variance)
+	f.o.Mean = gp.Network // the solver has no mean
+	return f, nil
+}
+
+// solver factors H at the sites s.
+func (f *sums) solver(ctx context.Context, s *gp.Sites) (*Solver, error) {
+	at := f.structured
+	at.sites, at.local = s, sites.Of(s)
+	h, err := at.blocks(ctx, []group{allOf(len(f.theta))})
+	if err != nil {
+		return nil, err
+	}
+	one, err := linearize.First(ctx, f.x, 1)
+	if err != nil {
+		return nil, err
+	}
+	set, err := gp.NewTrainingSet(ctx, f.x, one)
+	return &Solver{BlockPosterior: h, set: set}, err
+}
+
+// A preconditioner is H̃⁻¹ at the sites of an earlier Newton step.
+type preconditioner struct {
+	f     *sums
+	h     *BlockPosterior
+	steps int // of conjugate gradients since it was made
+}
+
+// again is the number of steps of conjugate gradients, a pass over the examples each, after which H̃ is factored anew. It
+// is about what a factorization takes.
+const again = 20
+
+// at returns the preconditioner for a Newton step at the sites s.
+func (p *preconditioner) at(ctx context.Context, s *gp.Sites) (func(z []float64), error) {
+	if p.h == nil || p.steps > again {
+		at := p.f.structured
+		at.sites, at.local = s, sites.Of(s)
+		p.h, p.steps = nil, 0 // its memory is free before the next is made
+		var err error
+		if p.h, err = at.blocks(ctx, []group{allOf(len(at.theta))}); err != nil {
+			return nil, err
+		}
+	}
+	return func(z []float64) {
+		p.steps++
+		p.h.h[0].solve(z)
+	}, nil
+}
+
+// Jacobian implements gp.Solver, by J H⁻¹Σ₀⁻¹. A parameter of variance 0 has no part in it.
+func (v *Solver) Jacobian(ctx context.Context, x *linearize.Batch, _ []float64) (*linearize.Batch, error) {
+	p := len(v.theta)
+	need := func(t int) int64 { return memory.Mul(16, memory.Mul(memory.Mul(int64(t), int64(v.c)), int64(p))) }
+	if err := gp.CheckMemory("a cross-kernel", gp.TestExamples, x.Len(), v.o.MaxMemory, need); err != nil {
+		return nil, err
+	}
+	posterior := jacobian.Sum{}
+	posterior.Reset(x, x.Len()*v.c)
+	for lo, step := 0, panelExamples(p, v.c); lo < x.Len(); lo += step {
+		hi := min(lo+step, x.Len())
+		w, err := v.halfPanel(ctx, 0, x.Slice(lo, hi), lo)
+		if err != nil {
+			return nil, err
+		}
+		// J̃H̃⁻¹ = J̃U⁻¹U⁻ᵀ
+		if err := v.h[0].draw(ctx, v.o.Workers, w); err != nil {
+			return nil, err
+		}
+		for i, block := range x.Blocks {
+			at := 0
+			for _, s := range block.Spans() {
+				for r := range w.Rows {
+					to := dense.Row(posterior.Parts[i], lo*v.c+r)[at : at+s.Len()]
+					for k, a := range dense.Row(w, r)[s.Offset : s.Offset+s.Len()] {
+						if root := v.white.Root[s.Offset+k]; root > 0 {
+							to[k] = a / root
+						}
+					}
+				}
+				at += s.Len()
+			}
+		}
+	}
+	return posterior.Batch, nil
+}
+
+// Moved implements gp.Solver. J H⁻¹Jᵀ closes the sums by itself.
+func (v *Solver) Moved([]float64) []float64 { return nil }
+
+// AddPseudoTo adds ΛJw to b, with a pass over the training examples.
+func (v *Solver) AddPseudoTo(ctx context.Context, b, w, _ []float64) error {
+	f := make([]float64, len(b))
+	if err := linearize.ProductsOf(v.x).MulVecTo(ctx, f, w); err != nil {
+		return err
+	}
+	floats.Add(b, sites.MulBlocks(v.sites.Lambda, f))
+	return nil
+}
+
+// InfluenceTo implements gp.Solver. q is NaN where an example alone nearly fixes the function at its own input.
+func (v *Solver) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch, r *mat.Dense) error {
+	n, c := v.set.CheckRows(rows, x)
+	dense.SizeTo(q, n, c)
+	if err := v.PredictTo(ctx, nil, h, x); err != nil {
+		return err
+	}
+	for k, i := range rows {
+		gp.RemovalFrom(q.RawRowView(k), dense.Slice(h, k*c, (k+1)*c), v.rootOf(i), nil, r.RawRowView(k))
+	}
+	return ctx.Err()
+}
+
+// LeaveOneOutTo implements gp.Solver. The moments are NaN where an example alone nearly fixes the function at its own
+// input.
+func (v *Solver) LeaveOneOutTo(ctx context.Context, _, cov *mat.Dense, rows []int, x *linearize.Batch) error {
+	n, c := v.set.CheckRows(rows, x)
+	if err := v.PredictTo(ctx, nil, cov, x); err != nil {
+		return err
+	}
+	for k, i := range rows {
+		own := dense.Slice(cov, k*c, (k+1)*c)
+		gp.LeaveOneOutFrom(nil, own, mat.DenseCopyOf(own), v.rootOf(i), nil, nil, make([]float64, c))
+	}
+	v.o.Progress(gp.StageLeaveOneOut, n, n)
+	return ctx.Err()
+}
+
+// rootOf returns R of training example i, C×C.
+func (v *Solver) rootOf(i int) *mat.Dense {
+	return mat.NewDense(v.c, v.c, v.local.Block(v.local.Root, i))
+}
+
+// LogDetBound says that the evidence is exact.
+func (v *Solver) LogDetBound() gp.Bound { return gp.None }
+
+// TrainingSet identifies the training examples; it must not be changed.
+func (v *Solver) TrainingSet() *gp.TrainingSet { return &v.set }
+
+// savedPrecisionVersion is the version of the sections of a Solver.
+const savedPrecisionVersion = 1
+
+// Save adds the factor of H̃ to a store, 8·P² bytes, in sections whose names start with "precision.".
+func (v *Solver) Save(w *store.Writer) error {
+	w.JSON("precision.about", saved.About{Version: savedPrecisionVersion, N: v.n, C: v.c, P: len(v.theta)})
+	saved.Save(w, "precision.", v.fields())
+	return nil
+}
+
+// fields are log det H̃ and the factor.
+func (v *Solver) fields() []saved.Field {
+	p := len(v.theta)
+	return []saved.Field{saved.Scalars("scalars", &v.logDet), saved.Floats("factor", &v.h[0].data, p, p)}
+}
+
+// LoadSums returns the posterior that FitSums or RefitSums made and gp.Posterior.Save wrote, given the training
+// examples, the prior and θ*. It compares them, and targets where these are not nil, with the saved ones; see
+// gp.LoadPosterior. Of o it takes MaxMemory and Progress.
+func LoadSums(ctx context.Context, f *store.File, x linearize.Source, targets *gp.Targets, prior ntk.Prior, theta []float64, o *Options) (*gp.Posterior, error) {
+	variance := make([]float64, len(theta))
+	prior.VarianceTo(variance)
+	return gp.LoadPosterior(ctx, f, x, ntk.New(prior, theta, nil), variance, targets, func(s *gp.Sites) (gp.Solver, error) {
+		var about saved.About
+		r := f.Reader("precision.")
+		r.JSON("about", &about)
+		about.Check(r, savedPrecisionVersion)
+		_, c := s.F.Dims()
+		about.Belongs(r, x.Len(), c, len(theta))
+		if r.Err() != nil {
+			return nil, r.Err()
+		}
+		base, err := newStructured(Full, x, s, prior, theta, o)
+		if err != nil {
+			return nil, err
+		}
+		p := len(theta)
+		v := &Solver{BlockPosterior: &BlockPosterior{structured: *base, groups: []group{allOf(p)}, h: make([]precision, 1)}}
+		if !saved.Load(r, v.fields()) {
+			return nil, r.Err()
+		}
+		h := &v.h[0]
+		h.shared, h.logDet = true, v.logDet
+		h.u = blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: p, Stride: p, Data: h.data}
+		one, err := linearize.First(ctx, x, 1)
+		if err == nil {
+			v.set, err = gp.NewTrainingSet(ctx, x, one)
+		}
+		return v, err
+	})
+}
