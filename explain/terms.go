@@ -78,8 +78,10 @@ func (e *Explainer) stream(ctx context.Context, x *linearize.Batch, work [][]tal
 		}
 		sums := tileTerms{
 			outputs: 2,
-			post:    func(dst *mat.Dense, _ int, b *linearize.Batch) error { return q.CombinedTo(ctx, dst, b, gp.PosteriorTerms) },
-			raw:     func(dst *mat.Dense, _ int, b *linearize.Batch) error { return q.CombinedTo(ctx, dst, b, gp.RawTerms) },
+			post: func(dst *mat.Dense, _ int, b *linearize.Batch) error {
+				return q.CombinedTo(ctx, dst, b, gp.PosteriorTerms)
+			},
+			raw: func(dst *mat.Dense, _ int, b *linearize.Batch) error { return q.CombinedTo(ctx, dst, b, gp.RawTerms) },
 			terms: func(w *tally, t, _, j int, post, raw *mat.Dense) (v, k float64) {
 				at := func(m *mat.Dense, col int) float64 {
 					return w.target.weigh(func(c int) float64 { return m.At(t*e.c+c, col) })
