@@ -41,12 +41,8 @@ var Hessians = &reproduce.Study{
 		p := &reproduce.Plan{Version: 1, Page: func(r *reproduce.Results) (*reproduce.Page, error) { return h.page(r, o.Only) }}
 		for _, kind := range o.Only {
 			p.Steps = append(p.Steps, reproduce.Step{Key: "posthoc-" + kind, Inputs: inputs, Run: func(ctx context.Context, _ reproduce.Progress) (any, error) { return h.postHoc(ctx, kind) }})
-			for _, name := range autoencoder.CurvatureNames() {
-				curvature, err := autoencoder.ParseCurvature(name)
-				if err != nil {
-					return nil, err
-				}
-				p.Steps = append(p.Steps, reproduce.Step{Key: "online-" + kind + "-" + name, Inputs: inputs, Run: func(ctx context.Context, progress reproduce.Progress) (any, error) {
+			for _, curvature := range curvatures(kind) {
+				p.Steps = append(p.Steps, reproduce.Step{Key: "online-" + kind + "-" + curvature.String(), Inputs: inputs, Run: func(ctx context.Context, progress reproduce.Progress) (any, error) {
 					return h.online(ctx, kind, curvature, progress)
 				}})
 			}
@@ -56,6 +52,14 @@ var Hessians = &reproduce.Study{
 }
 
 type hessians struct{ study }
+
+// curvatures are those of a network, the exact one first. Without convolutions it is the mixed one.
+func curvatures(kind string) []autoencoder.Curvature {
+	if kind == "dense" {
+		return []autoencoder.Curvature{autoencoder.Exact, autoencoder.Approximate}
+	}
+	return []autoencoder.Curvature{autoencoder.Exact, autoencoder.Approximate, autoencoder.Mixed}
+}
 
 // A drawnScore judges a posterior by drawn networks.
 type drawnScore struct {
@@ -174,7 +178,7 @@ func (h *hessians) postHoc(ctx context.Context, kind string) (*postHocResult, er
 	n, pixels := f.Dims()
 	r.Plain = result.Float(floats.Sum(autoencoder.SquaredErrors(p.test, f)) / float64(n*pixels))
 	var exact []float64
-	for _, curvature := range []autoencoder.Curvature{autoencoder.Exact, autoencoder.Approximate, autoencoder.Mixed} {
+	for _, curvature := range curvatures(kind) {
 		post, err := autoencoder.Fit(ctx, a, p.train, &autoencoder.FitOptions{Curvature: curvature})
 		if err != nil {
 			return nil, err
@@ -205,7 +209,7 @@ func (h *hessians) postHoc(ctx context.Context, kind string) (*postHocResult, er
 func (h *hessians) page(r *reproduce.Results, kinds []string) (*reproduce.Page, error) {
 	p := &reproduce.Page{Title: "Diagonals of the GGN of an autoencoder", Lead: []string{
 		fmt.Sprintf("Autoencoders of %d digits of MNIST, halved to 14×14 pixels, have a code of two numbers. Online they are trained under their posterior by the settings of the source's text, at most %d epochs; post hoc a posterior is fitted to a network that was trained without one for as many.", h.train, h.epochs),
-		"The exact diagonal carries one column a pixel back through the layers, the approximate one keeps the diagonal alone between layers, the mixed one only before and after convolutions.",
+		"The exact diagonal carries one column a pixel back through the layers, the approximate one keeps the diagonal alone between layers, the mixed one only before and after convolutions; without any it is the exact one.",
 		fmt.Sprintf("%d test digits and as many letters, %d drawn networks.", h.test, h.samples),
 	}}
 	for _, kind := range kinds {
@@ -214,9 +218,9 @@ func (h *hessians) page(r *reproduce.Results, kinds []string) (*reproduce.Page, 
 			return nil, err
 		}
 		scores := after.Scores
-		for _, name := range autoencoder.CurvatureNames() {
+		for _, curvature := range curvatures(kind) {
 			var one drawnScore
-			if err := r.Get("online-"+kind+"-"+name, &one); err != nil {
+			if err := r.Get("online-"+kind+"-"+curvature.String(), &one); err != nil {
 				return nil, err
 			}
 			scores = append(scores, one)
