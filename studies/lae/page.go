@@ -26,6 +26,15 @@ func (s *study) page(r *reproduce.Results) (*reproduce.Page, error) {
 		}
 		p.Sections = append(p.Sections, *section)
 	}
+	var baselines []judged
+	if err := r.Get("baselines", &baselines); err != nil {
+		return nil, err
+	}
+	t := &reproduce.Table{Name: "baselines", Caption: fmt.Sprintf("AUROC of telling letters from digits, by networks that were trained alone: a dropout of %v behind each activation, drawn %d times, and %d seeds.", dropout, s.samples, members), Head: []string{"networks", "output sd", "latent sd", "likelihood", "typicality"}, Digits: 4}
+	for _, j := range baselines {
+		t.Rows = append(t.Rows, []reproduce.Cell{reproduce.Text(j.Variant), cell(j.OutputSD), cell(j.LatentSD), cell(j.Likelihood), cell(j.Typicality)})
+	}
+	p.Sections = append(p.Sections, reproduce.Section{Title: "What the source compares with", Tables: []*reproduce.Table{t}})
 	return p, nil
 }
 

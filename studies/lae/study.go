@@ -44,7 +44,7 @@ var Study = &reproduce.Study{
 			}
 			inputs = []string{"MNIST and Kuzushiji-MNIST " + sum}
 		}
-		p := &reproduce.Plan{Version: 2, Page: s.page}
+		p := &reproduce.Plan{Version: 2, Page: s.page, Steps: []reproduce.Step{{Key: "baselines", Cost: 100, Inputs: inputs, Run: s.baselinesStep}}}
 		for _, name := range s.rules {
 			for _, step := range []struct {
 				key  string
@@ -266,6 +266,9 @@ type judged struct {
 	OthersMeans [3]result.Float `json:"foreign_means"`
 }
 
+// typicalRows is the number of training rows whose likelihood is the typical one.
+const typicalRows = 1000
+
 func (s *study) scoresStep(ctx context.Context, rule autoencoder.Rule, progress reproduce.Progress) (any, error) {
 	p, list, err := s.made(ctx, rule)
 	if err != nil {
@@ -280,7 +283,6 @@ func (s *study) scoresStep(ctx context.Context, rule autoencoder.Rule, progress 
 		errs[i] = autoencoder.SquaredErrors(x, f)
 	}
 	var out []judged
-	const typicalRows = 1000
 	for k, v := range list {
 		var scores [3]*autoencoder.Scores
 		for i, x := range []*mat.Dense{dense.Slice(p.train, 0, min(typicalRows, s.train)), p.test, p.others} {
@@ -294,21 +296,9 @@ func (s *study) scoresStep(ctx context.Context, rule autoencoder.Rule, progress 
 			}
 			scores[i] = d.Scores(v.post.Noise(), typical)
 		}
-		auroc := func(of func(*autoencoder.Scores) []float64) result.Float {
-			return result.Float(score.AUROC(of(scores[1]), of(scores[2])))
-		}
-		j := judged{Variant: v.name, Error: result.Float(score.AUROC(errs[0], errs[1])),
-			OutputSD:   auroc(func(s *autoencoder.Scores) []float64 { return s.OutputSD }),
-			LatentSD:   auroc(func(s *autoencoder.Scores) []float64 { return s.LatentSD }),
-			Likelihood: auroc(func(s *autoencoder.Scores) []float64 { return s.NegLogLikelihood }),
-			Typicality: auroc(func(s *autoencoder.Scores) []float64 { return s.Typicality })}
-		for i, to := range []*[3]result.Float{&j.TestMeans, &j.OthersMeans} {
-			x := scores[i+1]
-			for k, list := range [][]float64{x.OutputSD, x.LatentSD, x.NegLogLikelihood} {
-				to[k] = result.Float(floats.Sum(list) / float64(len(list)))
-			}
-		}
-		out = append(out, j)
+		j := judge(v.name, scores[1], scores[2])
+		j.Error = result.Float(score.AUROC(errs[0], errs[1]))
+		out = append(out, *j)
 	}
 	return out, nil
 }

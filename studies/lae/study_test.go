@@ -2,13 +2,17 @@ package lae
 
 import (
 	"io"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/funcgp/funcgp/glm/autoencoder"
+	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/studies/reproduce"
 )
 
@@ -24,6 +28,7 @@ func TestStudy(t *testing.T) {
 	}
 	require.FileExists(t, filepath.Join(dir, "autoencoder-released.onnx.posterior"))
 	require.FileExists(t, filepath.Join(dir, "autoencoder-published-labels.csv"))
+	require.FileExists(t, filepath.Join(dir, "autoencoder-baselines.csv"))
 }
 
 // The diagonals are compared at a reduced size on both networks. Only before a convolution does the mixed one differ from
@@ -40,5 +45,35 @@ func TestHessians(t *testing.T) {
 	require.NoError(t, err)
 	for _, row := range []string{"exact, post hoc", "approximate, online", "the network alone"} {
 		require.Contains(t, string(scores), row)
+	}
+}
+
+// Networks that lack units are, on average over many, the network itself where it is linear in them; without any missing
+// they are the network. The units of the code, and pixels, stay.
+func TestWithoutUnits(t *testing.T) {
+	layers, err := autoencoder.Layers(7, []int{5, 2}, network.Tanh)
+	require.NoError(t, err)
+	net, err := network.Seeded(0, network.Shape{7}, layers...)
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(1, 2))
+	require.Equal(t, net.Theta(), withoutUnits(net, 0, rng))
+	mean := make([]float64, len(net.Theta()))
+	const draws = 4000
+	for range draws {
+		floats.AddScaled(mean, 1.0/draws, withoutUnits(net, 0.2, rng))
+	}
+	for i, v := range net.Theta() {
+		require.InDelta(t, v, mean[i], 0.05*math.Abs(v)+1e-12)
+	}
+	one := withoutUnits(net, 0.9, rng)
+	for _, q := range net.Params() {
+		of, was := one[q.Offset:q.Offset+q.Len()], net.Theta()[q.Offset:q.Offset+q.Len()]
+		if q.Name == "Dense2.weight" || q.Name == "Dense4.weight" {
+			for i, v := range of { // a unit that is missing is missing in all rows
+				require.Equal(t, of[i%5] == 0, v == 0)
+			}
+			continue
+		}
+		require.Equal(t, was, of, q.Name)
 	}
 }
