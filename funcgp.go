@@ -102,7 +102,7 @@ func Tuned(how string) Prior { return Prior{kind: how} }
 // A Method says how a posterior is computed. The zero value is exact.
 type Method struct {
 	// Name is exact; kept, exact for the rows of all data that say something; cg, exact without forming the
-	// kernel; nystrom or fitc, all data through inducing examples; subset, part of the data; or auto, which
+	// kernel; nystrom, all data through inducing examples; subset, part of the data; or auto, which
 	// takes exact, kept or nystrom by their time and memory and says which in a warning.
 	Name     string
 	Inducing int     // number of inducing examples; 0 is as many as have 2000 outputs

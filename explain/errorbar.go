@@ -37,8 +37,8 @@ import (
 // categorical, Poisson, Gaussian), the residual of a label drawn given f has the covariance
 // Λ_i exactly; the normal predictive of f(x_i) is that of the Laplace approximation.
 
-// A pseudoCovariance is a posterior that weighs training examples otherwise than by the Λ
-// of its sites, or uses less of their covariance than LeaveOneOutTo gives.
+// A pseudoCovariance is a posterior that uses less of the covariance of its training
+// examples than LeaveOneOutTo gives.
 type pseudoCovariance interface {
 	// PseudoCovarianceTo writes V_i of the n examples x at these rows of Data, n·C×C.
 	PseudoCovarianceTo(ctx context.Context, v *mat.Dense, rows []int, x *linearize.Batch) error

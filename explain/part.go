@@ -83,7 +83,7 @@ func (p part) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []in
 	return p.Dual.LeaveOneOutTo(ctx, mean, cov, p.rows(rows), x)
 }
 
-// A weighedPart is a part of a posterior that weighs training examples otherwise than by Λ, as FITC does.
+// A weighedPart is a part of a posterior that has the V_i of its training examples itself.
 type weighedPart struct {
 	part
 	of pseudoCovariance

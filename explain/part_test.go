@@ -26,10 +26,8 @@ func TestMergeParts(t *testing.T) {
 		z := testref.Must(q.Train.Gather(t.Context(), []int{9, 2, 17, 5, 0}))(t)
 		some := &sparse.Inducing{Rows: []int{9, 2, 17, 5, 0}, Batch: z}
 		nystrom := testref.Must(sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), some, nil))(t)
-		fitc, err := sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), some, &sparse.Options{Approximation: sparse.FITC})
-		require.NoError(t, err)
 		exact := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil))(t)
-		for name, d := range map[string]gp.Dual{"nystrom": nystrom, "fitc": fitc, "exact": exact} {
+		for name, d := range map[string]gp.Dual{"nystrom": nystrom, "exact": exact} {
 			t.Run(q.Name+"/"+name, func(t *testing.T) {
 				o := &explain.Options{Top: 6, Sides: true, ErrorBars: true, Groups: make([]int, q.N)}
 				for i := range o.Groups {

@@ -144,19 +144,17 @@ func relative(got, want []float64) float64 {
 
 // With M = N every selection is a permutation of the data, and the posterior
 // is the exact one: mean, covariance, evidence (E7, E8) and contributions. Of
-// the small references so are FITC, whose noise is zero, and the subset of
-// all data.
+// the small references so is the subset of all data.
 func TestAllInducing(t *testing.T) {
 	for _, a := range acceptances {
 		t.Run(a.name, func(t *testing.T) {
 			r, large := a.open(t)
 			ask := func(r *reference) *answers { return r.fitted(t, r.Exact(t)) }
 			r.eachSelection(t, a.others, ask, func(t *testing.T, r *reference, z *sparse.Inducing, want *answers) {
-				a.requireAnswers(t, "Nyström", r.fittedSparse(t, r.fit(t, z, sparse.Nystrom)), want)
+				a.requireAnswers(t, "Nyström", r.fittedSparse(t, r.fit(t, z)), want)
 				if large {
 					return
 				}
-				a.requireAnswers(t, "FITC", r.fittedSparse(t, r.fit(t, z, sparse.FITC)), want)
 				a.requireAnswers(t, "subset", r.fittedSparse(t, r.subset(t, z)), want)
 			})
 		})
@@ -249,7 +247,7 @@ func (r *reference) requireFalling(t *testing.T, s selection) {
 		if i < 2 { // the others nest all the more
 			require.Equal(t, rows, r.choose(t, s.how, m).Rows, "M = %d", m)
 		}
-		p := r.fit(t, &sparse.Inducing{Rows: rows, Batch: all.Batch.Slice(0, m)}, sparse.Nystrom)
+		p := r.fit(t, &sparse.Inducing{Rows: rows, Batch: all.Batch.Slice(0, m)})
 		errors[i] = p.TraceError()
 		// The residual is a difference of numbers of the size of tr K.
 		require.LessOrEqual(t, errors[i], last+1e-14, "M = %d", m)
@@ -259,11 +257,11 @@ func (r *reference) requireFalling(t *testing.T, s selection) {
 }
 
 // The order of the variances: none is above the prior's; the part of it that
-// no inducing example explains is always there; FITC, with more noise, is
-// above Nyström; a subset of data, with fewer observations of the same sites,
-// is above exact; and Nyström, which ignores that the other examples have
-// residuals of their own, is below exact at the inducing examples. Above is in
-// the sense of covariances: the difference is positive semidefinite.
+// no inducing example explains is always there; a subset of data, with fewer
+// observations of the same sites, is above exact; and Nyström, which ignores
+// that the other examples have residuals of their own, is below exact at the
+// inducing examples. Above is in the sense of covariances: the difference is
+// positive semidefinite.
 // Elsewhere Nyström and exact have no order, see TestThesisCNNVariances.
 func TestVarianceOrderOfReferences(t *testing.T) {
 	for _, a := range acceptances {
@@ -287,7 +285,7 @@ func TestVarianceOrderOfReferences(t *testing.T) {
 
 func (r *reference) requireOrder(t *testing.T, x *gp.Exact, z *sparse.Inducing) {
 	t.Helper()
-	nystrom, fitc, subset := r.fit(t, z, sparse.Nystrom), r.fit(t, z, sparse.FITC), r.subset(t, z)
+	nystrom, subset := r.fit(t, z), r.subset(t, z)
 	refit := testref.Must(sparse.Refit(t.Context(), r.Kernel, r.Train, r.Targets(), z, nil))(t)
 	for _, b := range []*linearize.Batch{r.Test.Slice(0, min(r.Test.Len(), 100)), z.Batch} {
 		var prior mat.Dense
@@ -296,15 +294,14 @@ func (r *reference) requireOrder(t *testing.T, x *gp.Exact, z *sparse.Inducing) 
 			t.Helper()
 			requireBelow(t, fmt.Sprintf("%s, M = %d of %d examples", what, z.Len(), b.Len()), small, large, &prior)
 		}
-		exact, n, f, s, m := covariance(t, x, b), covariance(t, nystrom, b), covariance(t, fitc, b), covariance(t, subset, b), covariance(t, refit, b)
+		exact, n, s, m := covariance(t, x, b), covariance(t, nystrom, b), covariance(t, subset, b), covariance(t, refit, b)
 		report := testref.Must(nystrom.Report(t.Context(), b, nil))(t)
-		for _, cov := range []*mat.Dense{n, f, s, m} {
+		for _, cov := range []*mat.Dense{n, s, m} {
 			below("below the prior", cov, &prior)
 			kept := ratios(cov, &prior)
 			require.GreaterOrEqual(t, floats.Sum(kept)/float64(len(kept)), report.ResidualMean-1e-11)
 			require.GreaterOrEqual(t, floats.Max(kept), report.ResidualMax-1e-11)
 		}
-		below("FITC above Nyström", n, f)
 		below("subset above exact", exact, s)
 		if b == z.Batch {
 			below("Nyström below exact", n, exact)
@@ -351,11 +348,10 @@ func requireBelow(t *testing.T, what string, small, large, prior *mat.Dense) {
 	}
 }
 
-// How far the variances of Nyström, FITC and a subset are from exact ones, in
-// the log. Nyström's is too small at the inducing examples: it ignores that
-// the others have residuals of their own, and takes what their targets say of
-// the inducing ones for certain. FITC's correction takes the residuals for
-// noise of each example by itself. Only a subset is bound to be above.
+// How far the variances of Nyström and a subset are from exact ones, in the
+// log. Nyström's is too small at the inducing examples: it ignores that the
+// others have residuals of their own, and takes what their targets say of the
+// inducing ones for certain. Only a subset is bound to be above.
 func TestThesisCNNVariances(t *testing.T) {
 	testref.Long(t, "some seconds")
 	r := openReference(t, "thesis-cnn").head(1500)
@@ -367,8 +363,8 @@ func TestThesisCNNVariances(t *testing.T) {
 	}{{all[0], 100}, {all[0], 300}, {all[4], 300}} {
 		z := r.choose(t, q.how, q.m)
 		atZ := covariance(t, x, z.Batch)
-		for _, p := range []*sparse.Posterior{r.fit(t, z, sparse.Nystrom), r.fit(t, z, sparse.FITC), r.subset(t, z)} {
-			what := fmt.Sprintf("%s, M = %d, %v: variance over exact at", q.name, q.m, p.Approximation())
+		for _, p := range []*sparse.Posterior{r.fit(t, z), r.subset(t, z)} {
+			what := fmt.Sprintf("%s, M = %d, subset %t: variance over exact at", q.name, q.m, p.IsSubset())
 			r.logVariances(t, what+" test examples", p, test, atTest)
 			r.logVariances(t, what+" inducing examples", p, z.Batch, atZ)
 		}
@@ -406,7 +402,7 @@ func TestVarianceReturnsToPriorOfReferences(t *testing.T) {
 			h := r.head(min(r.Train.Len(), 300/c)).full()
 			z := h.choose(t, sparse.Stratified{Labels: h.Labels}, 2+10/c)
 			far := h.path(t, z.Batch, left)
-			for _, p := range []*sparse.Posterior{h.fit(t, z, sparse.Nystrom), h.fit(t, z, sparse.FITC), h.subset(t, z)} {
+			for _, p := range []*sparse.Posterior{h.fit(t, z), h.subset(t, z)} {
 				var prior mat.Dense
 				h.Kernel.DiagTo(&prior, far)
 				cov := covariance(t, p, far)
@@ -417,9 +413,9 @@ func TestVarianceReturnsToPriorOfReferences(t *testing.T) {
 					got := explained.Slice(i*c, (i+1)*c, 0, c)
 					want := plus(mat.NewDense(c, c, nil), s, explained.Slice(0, c, 0, c))
 					d, _ := difference(got, want)
-					require.LessOrEqual(t, d, 1e-10*scale, "%v: %v left", p.Approximation(), s)
+					require.LessOrEqual(t, d, 1e-10*scale, "subset %t: %v left", p.IsSubset(), s)
 				}
-				t.Logf("%v: variance over the prior's %.6f", p.Approximation(), ratios(cov, &prior))
+				t.Logf("subset %t: variance over the prior's %.6f", p.IsSubset(), ratios(cov, &prior))
 			}
 		})
 	}

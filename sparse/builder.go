@@ -92,7 +92,7 @@ func newBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, n int, refit boo
 	}
 	save := newCheckpointer(o, b.c)
 	o.Checkpoint, o.Resume = nil, nil
-	return &Builder{b: b, o: *o, sums: newSums(b.sumsSpec(o)), save: save}, nil
+	return &Builder{b: b, o: *o, sums: newSums(b.sumsSpec()), save: save}, nil
 }
 
 // Builder returns a Builder of sums with the inducing examples of p and the factor of
@@ -104,11 +104,8 @@ func (p *Projected) Builder() *Builder {
 }
 
 // sumsSpec returns what two Sums must have in common to be added.
-func (b *basis) sumsSpec(o *Options) sumsSpec {
-	return sumsSpec{
-		m: b.z.Len(), c: b.c, rank: b.rank(), fitc: o.Approximation == FITC,
-		inputs: b.fingerprint(), trace: b.trace,
-	}
+func (b *basis) sumsSpec() sumsSpec {
+	return sumsSpec{m: b.z.Len(), c: b.c, rank: b.rank(), inputs: b.fingerprint(), trace: b.trace}
 }
 
 // fingerprint is a checksum of the inputs of the inducing examples, and of the

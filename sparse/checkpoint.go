@@ -14,7 +14,7 @@ import (
 )
 
 // checkpointVersion is the version of the sections of a checkpoint.
-const checkpointVersion = 1
+const checkpointVersion = 2
 
 // A checkpoint is the state of Fit or Refit between two chunks of data, and a JSON section of its store. It contains no
 // training inputs. A fit that goes on from it does not linearize again the examples that the pass has done. It computes
@@ -43,7 +43,7 @@ func (c *checkpoint) fields(n int, o sumsSpec) []saved.Field {
 
 // possible tells whether a fit to n examples can have this state, before its numbers are read.
 func (c *checkpoint) possible(n int, refit bool, o sumsSpec) bool {
-	return 0 < c.Done && c.Done <= n && (c.Done == n || c.Done%linearize.Tile(o.c) == 0) && !(c.Dual && (refit || o.fitc)) &&
+	return 0 < c.Done && c.Done <= n && (c.Done == n || c.Done%linearize.Tile(o.c) == 0) && !(c.Dual && refit) &&
 		atTheta <= c.Kind && c.Kind <= atPoint && c.Step >= 0 && (refit || c.Kind == atTheta && c.Step == 0)
 }
 

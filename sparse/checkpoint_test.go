@@ -43,7 +43,7 @@ func chunked(name string, seed uint64, n, c int, lik gp.Likelihood, scale float6
 // interrupted have two or three chunks, the last one short. Steps of the last
 // lead where there are no finite sites, and are cut short.
 func interrupted() []*problem {
-	poisson := chunked("poisson", 53, 2100, 1, glm.Poisson{}, 3)
+	poisson := chunked("poisson", 58, 2100, 1, glm.Poisson{}, 3)
 	poisson.Likelihood = limited{glm.Poisson{}}
 	return []*problem{
 		chunked("categorical", 51, 1400, 3, glm.Categorical{}, 1),
@@ -62,7 +62,7 @@ func (l limited) Expand(residual, lambda, root, y, f []float64) float64 {
 	return l.Poisson.Expand(residual, lambda, root, y, f)
 }
 
-const limit = 16 // above all f(x;θ*)
+const limit = 16 // above all f(x;θ*), the prior mean and the mode
 
 // A start is a fit of a problem to be interrupted, Fit or Refit.
 type start func(ctx context.Context, q *problem, x linearize.Source, z *sparse.Inducing, o *sparse.Options) (*sparse.Posterior, error)
@@ -121,8 +121,8 @@ func (w watched) Batches(ctx context.Context, yield func(first int, b *linearize
 }
 
 // few are options under which not all Newton steps are made.
-func few(a sparse.Approximation) *sparse.Options {
-	o := linear(a)
+func few() *sparse.Options {
+	o := linear()
 	o.MaxIter = 3
 	return o
 }
@@ -179,33 +179,31 @@ func TestResume(t *testing.T) {
 	kinds, unsummed, fits := make(map[string]bool), 0, 0
 	for _, q := range interrupted() {
 		for name, begin := range map[string]start{"fit": startFit, "refit": startRefit} {
-			for _, a := range approximations {
-				t.Run(q.Name+"/"+name+"/"+a.String(), func(t *testing.T) {
-					z := q.some(t)
-					p := testref.Must(begin(t.Context(), q, q.Train, z, few(a)))(t)
-					want := q.bits(t, p)
+			t.Run(q.Name+"/"+name, func(t *testing.T) {
+				z := q.some(t)
+				p := testref.Must(begin(t.Context(), q, q.Train, z, few()))(t)
+				want := q.bits(t, p)
 
-					var all [][]byte
-					o := few(a)
-					keep(t, o, &all)
-					p = testref.Must(begin(t.Context(), q, q.Train, z, o))(t)
-					require.Equal(t, want, q.bits(t, p), "a fit with checkpoints")
-					require.GreaterOrEqual(t, len(all), 2)
-					for i, data := range all {
-						now := stateOf(t, data)
-						kinds[fmt.Sprint(now.Of, now.Dual, now.Kind)] = true
-						if r := resumed(t, data).Reader("checkpoint."); now.Done > sparse.LoadSums(r, "sums").Len() {
-							unsummed++
-						}
-						if (i+fits)%3 != 0 { // each fit at a third of its checkpoints, others in turn
-							continue
-						}
-						q.requireStops(t, begin, a, all[:i+1])
-						q.requireResumes(t, begin, a, all[i:], want)
+				var all [][]byte
+				o := few()
+				keep(t, o, &all)
+				p = testref.Must(begin(t.Context(), q, q.Train, z, o))(t)
+				require.Equal(t, want, q.bits(t, p), "a fit with checkpoints")
+				require.GreaterOrEqual(t, len(all), 2)
+				for i, data := range all {
+					now := stateOf(t, data)
+					kinds[fmt.Sprint(now.Of, now.Dual, now.Kind)] = true
+					if r := resumed(t, data).Reader("checkpoint."); now.Done > sparse.LoadSums(r, "sums").Len() {
+						unsummed++
 					}
-					fits++
-				})
-			}
+					if (i+fits)%3 != 0 { // each fit at a third of its checkpoints, others in turn
+						continue
+					}
+					q.requireStops(t, begin, all[:i+1])
+					q.requireResumes(t, begin, all[i:], want)
+				}
+				fits++
+			})
 		}
 	}
 	require.Len(t, kinds, 5, "the two passes of a fit, and the three kinds of passes of a refit")
@@ -214,12 +212,12 @@ func TestResume(t *testing.T) {
 
 // requireStops interrupts a fit at its last checkpoint here: by an error at
 // every second one, else by its context.
-func (q *problem) requireStops(t *testing.T, begin start, a sparse.Approximation, all [][]byte) {
+func (q *problem) requireStops(t *testing.T, begin start, all [][]byte) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var got [][]byte
-	o := few(a)
+	o := few()
 	keep(t, o, &got)
 	collect, want := o.Checkpoint, errStop
 	if len(all)%2 == 0 {
@@ -244,12 +242,12 @@ func (q *problem) requireStops(t *testing.T, begin start, a sparse.Approximation
 	require.Equal(t, all, got)
 }
 
-func (q *problem) requireResumes(t *testing.T, begin start, a sparse.Approximation, all [][]byte, want []byte) {
+func (q *problem) requireResumes(t *testing.T, begin start, all [][]byte, want []byte) {
 	t.Helper()
 	now := stateOf(t, all[0])
 	size := 100 + (now.Done+7*len(all))%1000
 	w, rest := watch(q, size), [][]byte{}
-	o := few(a)
+	o := few()
 	keep(t, o, &rest)
 	o.Resume = resumed(t, all[0])
 	p := testref.Must(begin(t.Context(), q, w, q.some(t), o))(t)
@@ -269,10 +267,10 @@ func TestResumeAgainAndAgain(t *testing.T) {
 	q := interrupted()[0]
 	z := q.some(t)
 	for _, begin := range []start{startFit, startRefit} {
-		p, err := begin(t.Context(), q, q.Train, z, linear(sparse.FITC))
+		p, err := begin(t.Context(), q, q.Train, z, linear())
 		require.NoError(t, err)
 		want, stops := q.bits(t, p), 0
-		o := linear(sparse.FITC)
+		o := linear()
 		o.CheckpointEvery = 1
 		o.Checkpoint = func(_, _ int, save func(w *store.Writer) error) error {
 			o.Resume = resumed(t, stored(t, save))
@@ -362,7 +360,7 @@ func TestCheckpointEvery(t *testing.T) {
 	}
 
 	var all [][]byte
-	o := linear(sparse.Nystrom)
+	o := linear()
 	keep(t, o, &all)
 	require.NoError(t, testref.Err(startFit(t.Context(), q, q.Train, z, o)))
 	var done []int
@@ -384,7 +382,7 @@ func TestCheckpointsAreOfOneFit(t *testing.T) {
 	z := q.some(t)
 	calls := 0
 	var last []byte
-	o := linear(sparse.Nystrom)
+	o := linear()
 	o.Checkpoint = func(_, _ int, save func(w *store.Writer) error) error {
 		calls++
 		last = stored(t, save)
@@ -435,7 +433,6 @@ func (q *problem) others(t *testing.T, refit bool) []another {
 	}
 	label := func(p *problem) { p.Y.Set(q.N-1, 0, math.Mod(q.Y.At(q.N-1, 0)+1, 3)) }
 	all := []another{
-		{says: "approximation", q: q, o: sparse.Options{Approximation: sparse.FITC}},
 		{says: "inducing examples", q: q, z: q.inducing(t, 9, 2, 17, 5, 0, 12, 14)},
 		{says: "number of training examples, 1400 and not 1399", q: change(func(p *problem) {
 			p.N, p.Train, p.Y = q.N-1, q.Train.Slice(0, q.N-1), p.Y.Slice(0, q.N-1, 0, 1).(*mat.Dense)
@@ -486,7 +483,7 @@ func TestResumeRefusesOtherProblems(t *testing.T) {
 	q := interrupted()[0]
 	for i, begin := range []start{startFit, startRefit} {
 		var all [][]byte
-		o := linear(sparse.Nystrom)
+		o := linear()
 		keep(t, o, &all)
 		require.NoError(t, testref.Err(begin(t.Context(), q, q.Train, q.some(t), o)))
 		for _, other := range q.others(t, i == 1) {
@@ -517,16 +514,13 @@ func someCheckpoints(t testing.TB) (q *problem, z *sparse.Inducing, kinds map[st
 	b := testref.Must(q.Train.Gather(t.Context(), []int{3, 1}))(t)
 	z, kinds = &sparse.Inducing{Rows: []int{3, 1}, Batch: b}, make(map[string][]byte)
 	for _, begin := range []start{startFit, startRefit} {
-		for _, a := range approximations {
-			var all [][]byte
-			o := &sparse.Options{Approximation: a}
-			keep(t, o, &all)
-			require.NoError(t, testref.Err(begin(t.Context(), q, q.Train, z, o)))
-			for _, data := range all {
-				if now := stateOf(t, data); now.Dual || a == sparse.FITC { // which has all numbers of other kinds
-					kinds[fmt.Sprint(now.Of, "/", a, "/", now.Dual, now.Kind)] = data
-				}
-			}
+		var all [][]byte
+		o := new(sparse.Options)
+		keep(t, o, &all)
+		require.NoError(t, testref.Err(begin(t.Context(), q, q.Train, z, o)))
+		for _, data := range all {
+			now := stateOf(t, data)
+			kinds[fmt.Sprint(now.Of, "/", now.Dual, now.Kind)] = data
 		}
 	}
 	return q, z, kinds
@@ -543,9 +537,6 @@ func (q *problem) resumption(t testing.TB, name string, data []byte, z *sparse.I
 	begin, o := startFit, sparse.Options{MaxIter: 100}
 	if strings.HasPrefix(name, "sparse.Refit") {
 		begin = startRefit
-	}
-	if strings.Contains(name, sparse.FITC.String()) {
-		o.Approximation = sparse.FITC
 	}
 	load := func(f *store.File) (resumption, error) {
 		with := o

@@ -21,18 +21,16 @@ import (
 // with fewer all that a gp.Latent does.
 func TestConformance(t *testing.T) {
 	for _, q := range []*problem{problems(t)[2], problems(t)[5]} {
-		for _, a := range approximations {
-			t.Run(q.Name+"/"+a.String(), func(t *testing.T) {
-				c := gptest.LatentCase{Test: q.Test, Kernel: q.Kernel, Tol: 1e-10}
-				gptest.Dual(t, gptest.DualCase{
-					LatentCase: c, Dual: q.refit(t, q.all(t), linear(a)), Train: q.Train, SumTol: 1e-9, OtherWeights: a == sparse.FITC,
-				})
-				c.Latent = q.fit(t, q.some(t), linear(a))
-				gptest.Latent(t, c)
-				c.Latent = q.refit(t, q.some(t), linear(a)).Projected
-				gptest.Latent(t, c)
+		t.Run(q.Name, func(t *testing.T) {
+			c := gptest.LatentCase{Test: q.Test, Kernel: q.Kernel, Tol: 1e-10}
+			gptest.Dual(t, gptest.DualCase{
+				LatentCase: c, Dual: q.refit(t, q.all(t), linear()), Train: q.Train, SumTol: 1e-9,
 			})
-		}
+			c.Latent = q.fit(t, q.some(t), linear())
+			gptest.Latent(t, c)
+			c.Latent = q.refit(t, q.some(t), linear()).Projected
+			gptest.Latent(t, c)
+		})
 	}
 }
 
@@ -64,11 +62,9 @@ func TestBitIdenticalForProcessors(t *testing.T) {
 	run := func(procs, workers int) []float64 {
 		runtime.GOMAXPROCS(procs)
 		var out []float64
-		for _, a := range approximations {
-			z := testref.Must(sparse.Select(t.Context(), sparse.RandomCholesky{Seed: 3}, q.Kernel, q.Train, 40, nil))(t)
-			p := q.refit(t, z, &sparse.Options{Approximation: a, Workers: workers, MaxIter: 2})
-			out = append(out, q.everything(t, p)...)
-		}
+		z := testref.Must(sparse.Select(t.Context(), sparse.RandomCholesky{Seed: 3}, q.Kernel, q.Train, 40, nil))(t)
+		p := q.refit(t, z, &sparse.Options{Workers: workers, MaxIter: 2})
+		out = append(out, q.everything(t, p)...)
 		return out
 	}
 	want := run(1, 1)
@@ -88,12 +84,10 @@ func TestBitIdenticalForTiles(t *testing.T) {
 				out = append(out, float64(r))
 			}
 		}
-		for _, a := range approximations {
-			p, err := sparse.Fit(t.Context(), q.Kernel, x, q.Sites(t), q.inducing(t, 3, 9, 100, 555, 680), linear(a))
-			require.NoError(t, err)
-			out = append(out, q.everything(t, p)...)
-		}
-		p, err := sparse.Refit(t.Context(), q.Kernel, x, q.Targets(), q.inducing(t, 3, 9, 100, 555, 680), &sparse.Options{MaxIter: 2})
+		p, err := sparse.Fit(t.Context(), q.Kernel, x, q.Sites(t), q.inducing(t, 3, 9, 100, 555, 680), linear())
+		require.NoError(t, err)
+		out = append(out, q.everything(t, p)...)
+		p, err = sparse.Refit(t.Context(), q.Kernel, x, q.Targets(), q.inducing(t, 3, 9, 100, 555, 680), &sparse.Options{MaxIter: 2})
 		require.NoError(t, err)
 		return append(out, q.everything(t, p)...)
 	}
@@ -111,12 +105,10 @@ func TestConformanceOfNetwork(t *testing.T) {
 	z := &sparse.Inducing{Rows: rows, Batch: some}
 	p := testref.Must(sparse.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), z, nil))(t)
 	gptest.Latent(t, gptest.LatentCase{Latent: p, Kernel: r.Kernel, Test: r.Test.Slice(0, 6), Tol: 1e-9})
-	for _, a := range []sparse.Approximation{sparse.Nystrom, sparse.FITC} {
-		gptest.Fit(t, gptest.FitCase{Prior: r.Prior, Theta: r.Net.Theta(), Fit: func(prior ntk.Prior, theta []float64, mean gp.Mean) ([]error, error) {
-			p, err := sparse.Fit(t.Context(), ntk.New(prior, theta, nil), r.Train, r.Sites(t), z, &sparse.Options{Approximation: a, Mean: mean})
-			return p.Warnings(), err
-		}})
-	}
+	gptest.Fit(t, gptest.FitCase{Prior: r.Prior, Theta: r.Net.Theta(), Fit: func(prior ntk.Prior, theta []float64, mean gp.Mean) ([]error, error) {
+		p, err := sparse.Fit(t.Context(), ntk.New(prior, theta, nil), r.Train, r.Sites(t), z, &sparse.Options{Mean: mean})
+		return p.Warnings(), err
+	}})
 	gptest.Fit(t, gptest.FitCase{Prior: r.Prior, Theta: r.Net.Theta(), Fit: func(prior ntk.Prior, theta []float64, mean gp.Mean) ([]error, error) {
 		p, err := sparse.FitSubset(t.Context(), ntk.New(prior, theta, nil), r.Train, r.Sites(t).Rows(rows), z, &sparse.Options{Mean: mean})
 		return p.Warnings(), err

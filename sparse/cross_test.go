@@ -37,7 +37,7 @@ func TestCombinedCross(t *testing.T) {
 		w := mat.NewDense(2*q.N, q.C, nil)
 		w.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, w)
 		for _, k := range []ntk.Kernel{q.Kernel, noMul{q.Kernel}, mulOnly{q.Kernel, q.Kernel}} {
-			for _, o := range []*sparse.Options{linear(sparse.Nystrom), linear(sparse.FITC), {}} {
+			for _, o := range []*sparse.Options{linear(), {}} {
 				p := testref.Must(sparse.Fit(t.Context(), k, q.Train, q.Sites(t), q.some(t), o))(t)
 				if o.Mean == gp.Network {
 					scaled := testref.Must(p.At(t.Context(), 0.3))(t)
@@ -88,18 +88,16 @@ func explained(t *testing.T, d gp.Dual, k explain.PriorMean, x *linearize.Batch,
 // the covariance with every output, and however the data come.
 func TestExplainedBySums(t *testing.T) {
 	for _, q := range []*problem{problems(t)[5], threeOutputs(t)} {
-		for _, a := range approximations {
-			for _, data := range []linearize.Source{q.Train, testkit.InTiles(q.Train, 7), linearize.Rebatch(q.Train, 3)} {
-				p, err := sparse.Refit(t.Context(), q.Kernel, data, q.Targets(), q.some(t), &sparse.Options{Approximation: a})
-				require.NoError(t, err)
-				o := explain.Options{Top: 4, Sides: true, Targets: []explain.Target{explain.Single(1), explain.Contrast(2, 0)}}
-				got := explained(t, p, q.Kernel, q.Test, &o)
-				o.All = true
-				want := explained(t, p, q.Kernel, q.Test, &o)
-				for i := range want {
-					for c := range want[i] {
-						requireSameExplanation(t, got[i][c], want[i][c])
-					}
+		for _, data := range []linearize.Source{q.Train, testkit.InTiles(q.Train, 7), linearize.Rebatch(q.Train, 3)} {
+			p, err := sparse.Refit(t.Context(), q.Kernel, data, q.Targets(), q.some(t), nil)
+			require.NoError(t, err)
+			o := explain.Options{Top: 4, Sides: true, Targets: []explain.Target{explain.Single(1), explain.Contrast(2, 0)}}
+			got := explained(t, p, q.Kernel, q.Test, &o)
+			o.All = true
+			want := explained(t, p, q.Kernel, q.Test, &o)
+			for i := range want {
+				for c := range want[i] {
+					requireSameExplanation(t, got[i][c], want[i][c])
 				}
 			}
 		}
@@ -137,27 +135,25 @@ func requireSameExplanation(t *testing.T, got, want explain.Explanation) {
 // than its site says.
 func TestRemovalIsRemove(t *testing.T) {
 	for _, q := range []*problem{problems(t)[0], problems(t)[1], threeOutputs(t)} {
-		for _, a := range approximations {
-			t.Run(q.Name+"/"+a.String(), func(t *testing.T) {
-				p := q.refit(t, q.some(t), &sparse.Options{Approximation: a})
-				var before mat.Dense
-				require.NoError(t, p.PredictTo(t.Context(), &before, nil, q.Test))
-				rows := explained(t, p, q.Kernel, q.Test, &explain.Options{Top: q.N})
-				for i := range q.N {
-					s, err := gp.NewSites(gp.NewTargets(q.Y.Slice(i, i+1, 0, q.C).(*mat.Dense), q.Likelihood), p.Sites().F.Slice(i, i+1, 0, q.C).(*mat.Dense))
-					require.NoError(t, err)
-					less := testref.Must(p.Remove(t.Context(), []int{i}, s))(t)
-					var after mat.Dense
-					require.NoError(t, less.PredictTo(t.Context(), &after, nil, q.Test))
-					for row := range q.T {
-						for c := range q.C {
-							// the mode is found to 1e-12, and the posterior's A' has a condition up to 1e4
-							require.InDelta(t, after.At(row, c)-before.At(row, c), termOf(t, rows[row][c].Terms, i).Removal, 1e-9)
-						}
+		t.Run(q.Name, func(t *testing.T) {
+			p := q.refit(t, q.some(t), nil)
+			var before mat.Dense
+			require.NoError(t, p.PredictTo(t.Context(), &before, nil, q.Test))
+			rows := explained(t, p, q.Kernel, q.Test, &explain.Options{Top: q.N})
+			for i := range q.N {
+				s, err := gp.NewSites(gp.NewTargets(q.Y.Slice(i, i+1, 0, q.C).(*mat.Dense), q.Likelihood), p.Sites().F.Slice(i, i+1, 0, q.C).(*mat.Dense))
+				require.NoError(t, err)
+				less := testref.Must(p.Remove(t.Context(), []int{i}, s))(t)
+				var after mat.Dense
+				require.NoError(t, less.PredictTo(t.Context(), &after, nil, q.Test))
+				for row := range q.T {
+					for c := range q.C {
+						// the mode is found to 1e-12, and the posterior's A' has a condition up to 1e4
+						require.InDelta(t, after.At(row, c)-before.At(row, c), termOf(t, rows[row][c].Terms, i).Removal, 1e-9)
 					}
 				}
-			})
-		}
+			}
+		})
 	}
 }
 
@@ -179,18 +175,16 @@ func TestSimilarityIsCorrelation(t *testing.T) {
 		o := &explain.Options{Top: q.N}
 		exact := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
 		want := explained(t, exact, q.Kernel, q.Test, o)
-		for _, a := range approximations {
-			some := explained(t, q.refit(t, q.some(t), &sparse.Options{Approximation: a}), q.Kernel, q.Test, o)
-			all := explained(t, q.refit(t, q.all(t), &sparse.Options{Approximation: a}), q.Kernel, q.Test, o)
-			for row := range want {
-				for c := range want[row] {
-					for _, x := range want[row][c].Terms {
-						s := termOf(t, some[row][c].Terms, x.Index).Similarity
-						require.LessOrEqual(t, math.Abs(s), 1+1e-12)
-						y := termOf(t, all[row][c].Terms, x.Index)
-						require.InDelta(t, x.Similarity, y.Similarity, 1e-6)
-						require.InDelta(t, x.Removal, y.Removal, 1e-6*(1+math.Abs(x.Removal)))
-					}
+		some := explained(t, q.refit(t, q.some(t), nil), q.Kernel, q.Test, o)
+		all := explained(t, q.refit(t, q.all(t), nil), q.Kernel, q.Test, o)
+		for row := range want {
+			for c := range want[row] {
+				for _, x := range want[row][c].Terms {
+					s := termOf(t, some[row][c].Terms, x.Index).Similarity
+					require.LessOrEqual(t, math.Abs(s), 1+1e-12)
+					y := termOf(t, all[row][c].Terms, x.Index)
+					require.InDelta(t, x.Similarity, y.Similarity, 1e-6)
+					require.InDelta(t, x.Removal, y.Removal, 1e-6*(1+math.Abs(x.Removal)))
 				}
 			}
 		}
@@ -232,7 +226,7 @@ func BenchmarkExplain(b *testing.B) {
 func TestCrossOfReusedBatch(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		for _, z := range []*sparse.Inducing{q.some(t), q.inducing(t, 3, 1, 3, 2)} { // of full rank, and not
-			p := q.fit(t, z, linear(sparse.Nystrom))
+			p := q.fit(t, z, linear())
 			for _, terms := range []gp.Terms{gp.PosteriorTerms, gp.RawTerms} {
 				want := crossOf(t, p, q.Test, q.Train, 5, terms)
 				cross := testref.Must(p.Cross(t.Context(), q.Test))(t)

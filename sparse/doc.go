@@ -23,9 +23,9 @@
 //
 // The residual k_** − q_** of a test example is kept, so that far from Z the
 // variance is the prior's. The residuals of the training examples are ignored
-// (Nystrom, the projected process), or treated as independent noise (FITC). A
-// subset of data (FitSubset) ignores all training examples but Z. Where all
-// training examples are inducing, each approximation is the exact posterior.
+// (Nyström, the projected process). A subset of data (FitSubset) ignores all
+// training examples but Z. Where all training examples are inducing, both are
+// the exact posterior.
 //
 // Every approximate evidence states the sign of its error (Bound), and a
 // Report says how far predictions are from exact ones.

@@ -18,22 +18,11 @@ import (
 // times the mean.
 const tol = 1e-9
 
-var approximations = []sparse.Approximation{sparse.Nystrom, sparse.FITC}
-
-// both runs f for every problem and approximation.
-func both(t *testing.T, f func(t *testing.T, q *problem, a sparse.Approximation)) {
-	each(t, func(t *testing.T, q *problem) {
-		for _, a := range approximations {
-			t.Run(a.String(), func(t *testing.T) { f(t, q, a) })
-		}
-	})
-}
-
 // mean = m + K_*Z A⁻¹ c; cov = K_** − K_*Z (K_ZZ⁻¹ − A⁻¹) K_Z* (E13).
 func TestE13Posterior(t *testing.T) {
-	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+	each(t, func(t *testing.T, q *problem) {
 		z := q.some(t)
-		p, e := q.fit(t, z, linear(a)), q.dense(t, q.Sites(t), z, a == sparse.FITC)
+		p, e := q.fit(t, z, linear()), q.dense(t, q.Sites(t), z)
 		var mean, cov, joint, jmean mat.Dense
 		require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.Test))
 		require.NoError(t, p.JointTo(t.Context(), &jmean, &joint, q.Test))
@@ -43,29 +32,29 @@ func TestE13Posterior(t *testing.T) {
 		requireClose(t, "joint mean", column(&jmean), e.mean(), tol)
 		require.Equal(t, 7*q.C, p.Rank())
 
-		net := q.fit(t, z, &sparse.Options{Approximation: a})
+		net := q.fit(t, z, nil)
 		require.NoError(t, net.PredictTo(t.Context(), &mean, nil, q.Test))
 		require.Equal(t, flat(q.Test.F), flat(&mean), "the Laplace posterior's mean")
 	})
 }
 
-// The evidence is (E8) with Q in place of K, with FITC Q + D.
+// The evidence is (E8) with Q in place of K.
 func TestE13Evidence(t *testing.T) {
-	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+	each(t, func(t *testing.T, q *problem) {
 		z, s := q.some(t), q.Sites(t)
-		p, e := q.fit(t, z, linear(a)), q.dense(t, s, z, a == sparse.FITC)
+		p, e := q.fit(t, z, linear()), q.dense(t, s, z)
 		got := p.EvidenceLinearGaussian()
-		requireNumber(t, "evidence", got.Value, e.evidence(t, a == sparse.FITC), tol)
+		requireNumber(t, "evidence", got.Value, e.evidence(t), tol)
 		require.Equal(t, gp.None, got.Bound)
 		require.Equal(t, got.LogLik-got.Scatter/2-got.LogDet/2, got.Value)
 
 		at := p.EvidenceAtTheta(3)
-		requireNumber(t, "evidence at θ*", at.Value, s.LogLik-1.5-(logDet(product(e.a, inverse(t, e.zz)))+e.siteDet)/2, tol)
+		requireNumber(t, "evidence at θ*", at.Value, s.LogLik-1.5-logDet(product(e.a, inverse(t, e.zz)))/2, tol)
 	})
 }
 
-// Under Nyström the evidence less the trace term is below (E8), and log det
-// alone bounds (E7) from both sides (E13).
+// The evidence less the trace term is below (E8), and log det alone bounds
+// (E7) from both sides (E13).
 func TestE13Bounds(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		s := q.Sites(t)
@@ -94,7 +83,7 @@ func TestE13Bounds(t *testing.T) {
 func TestE13Trace(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		z := q.some(t)
-		p, e := q.fit(t, z, nil), q.dense(t, q.Sites(t), z, false)
+		p, e := q.fit(t, z, nil), q.dense(t, q.Sites(t), z)
 		requireNumber(t, "trace error", p.TraceError(), mat.Trace(e.d)/mat.Trace(q.KTrain), 1e-12)
 		requireNumber(t, "trace term", p.EvidenceLowerBound().LogDet-p.EvidenceLinearGaussian().LogDet,
 			mat.Trace(product(e.lambda, e.d)), 1e-11)
@@ -103,10 +92,10 @@ func TestE13Trace(t *testing.T) {
 
 // mean = m + Σ_i (k_*Z A⁻¹ k_Zi) b_i (E13) = m + Σ_i q_*i α_i.
 func TestE13Sums(t *testing.T) {
-	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+	each(t, func(t *testing.T, q *problem) {
 		z := q.some(t)
-		for name, p := range map[string]*sparse.Posterior{"fit": q.fit(t, z, linear(a)), "refit": q.refit(t, z, linear(a))} {
-			e := q.dense(t, p.Sites(), z, a == sparse.FITC)
+		for name, p := range map[string]*sparse.Posterior{"fit": q.fit(t, z, linear()), "refit": q.refit(t, z, linear())} {
+			e := q.dense(t, p.Sites(), z)
 			requireClose(t, name+": b", vec(p.PseudoTargets()), e.b, tol)
 			post, raw := crossOf(t, p, q.Test, q.Train, 6, gp.PosteriorTerms), crossOf(t, p, q.Test, q.Train, 6, gp.RawTerms)
 			requireClose(t, name+": k_*Z A⁻¹ k_Zi", post, e.cross(), tol)
@@ -125,22 +114,19 @@ func TestE13Sums(t *testing.T) {
 
 // At the mode α = r, d = 0, and the evidence is (E9).
 func TestE9Refit(t *testing.T) {
-	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+	each(t, func(t *testing.T, q *problem) {
 		z := q.some(t)
-		p := q.refit(t, z, &sparse.Options{Approximation: a})
+		p := q.refit(t, z, nil)
 		require.Empty(t, p.Warnings())
 		require.True(t, p.Refitted())
 		s := p.Sites()
 		requireClose(t, "α = r", vec(p.Alpha()), column(s.Residual), 1e-7)
-		e := q.dense(t, s, z, a == sparse.FITC)
+		e := q.dense(t, s, z)
 		// f̂ = m + K̂ r
 		k := product(e.zn.T(), inverse(t, e.zz), e.zn)
-		if a == sparse.FITC {
-			k = plus(k, 1, e.d)
-		}
 		requireClose(t, "f̂", column(s.F), plus(q.MTrain, 1, product(k, column(s.Residual))), 1e-8)
 		requireNumber(t, "evidence", p.EvidenceRefit().Value, p.EvidenceLinearGaussian().Value, 1e-8)
-		requireNumber(t, "evidence", p.EvidenceRefit().Value, e.evidence(t, a == sparse.FITC), 1e-8)
+		requireNumber(t, "evidence", p.EvidenceRefit().Value, e.evidence(t), 1e-8)
 		var mean, cov mat.Dense
 		require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.Test))
 		requireClose(t, "mean", column(&mean), e.mean(), tol)
@@ -148,19 +134,18 @@ func TestE9Refit(t *testing.T) {
 	})
 }
 
-// All inducing examples: everything is the exact posterior's, whatever is
-// done about the residual, which is zero.
+// All inducing examples: everything is the exact posterior's.
 func TestAllInducingIsExact(t *testing.T) {
-	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+	each(t, func(t *testing.T, q *problem) {
 		x := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian}))(t)
-		p := q.fit(t, q.all(t), linear(a))
+		p := q.fit(t, q.all(t), linear())
 		q.requireExact(t, p, x)
 		require.InDelta(t, 0, p.TraceError(), 1e-12)
 		requireNumber(t, "evidence", p.EvidenceLinearGaussian().Value, x.EvidenceLinearGaussian().Value, tol)
 		requireNumber(t, "evidence at θ*", p.EvidenceAtTheta(2).Value, x.EvidenceAtTheta(2).Value, tol)
 
 		xr := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
-		pr := q.refit(t, q.all(t), linear(a))
+		pr := q.refit(t, q.all(t), linear())
 		q.requireExact(t, pr, xr)
 		requireNumber(t, "evidence of the refit", pr.EvidenceRefit().Value, xr.EvidenceRefit().Value, tol)
 	})
@@ -171,14 +156,12 @@ func TestSingularKernel(t *testing.T) {
 	q := newProblemOf("singular", 31, 20, 3, glm.Categorical{}, 1, 4)
 	require.Less(t, q.Train.P, q.N*q.C)
 	x := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian}))(t)
-	for _, a := range approximations {
-		p := q.fit(t, q.all(t), linear(a))
-		require.LessOrEqual(t, p.Rank(), q.Train.P)
-		w := testkit.RequireWarnings(t, p.Warnings(), "inducing-rank")[0]
-		require.Equal(t, []float64{float64(p.Rank()), float64(q.N * q.C)}, []float64{w.Value, w.Limit})
-		q.requireExact(t, p, x)
-		requireNumber(t, "evidence", p.EvidenceLinearGaussian().Value, x.EvidenceLinearGaussian().Value, tol)
-	}
+	p := q.fit(t, q.all(t), linear())
+	require.LessOrEqual(t, p.Rank(), q.Train.P)
+	w := testkit.RequireWarnings(t, p.Warnings(), "inducing-rank")[0]
+	require.Equal(t, []float64{float64(p.Rank()), float64(q.N * q.C)}, []float64{w.Value, w.Limit})
+	q.requireExact(t, p, x)
+	requireNumber(t, "evidence", p.EvidenceLinearGaussian().Value, x.EvidenceLinearGaussian().Value, tol)
 }
 
 // An example chosen twice changes nothing.
@@ -186,9 +169,9 @@ func TestRepeatedInducing(t *testing.T) {
 	q := problems(t)[5]
 	z := q.some(t)
 	twice := q.inducing(t, append(append([]int(nil), z.Rows...), z.Rows[:2]...)...)
-	p := q.fit(t, twice, linear(sparse.Nystrom))
+	p := q.fit(t, twice, linear())
 	require.Equal(t, 7*q.C, p.Rank())
-	requireSame(t, p, q.fit(t, z, linear(sparse.Nystrom)), q)
+	requireSame(t, p, q.fit(t, z, linear()), q)
 }
 
 // requireExact compares mean, covariance and contributions.
@@ -214,7 +197,7 @@ func TestSubsetIsExactOnItself(t *testing.T) {
 		y := pick(q.Y, z.Rows)
 		s := testref.Must(gp.NewSites(gp.NewTargets(y, q.Likelihood), z.Batch.F))(t)
 		x := testref.Must(gp.Fit(t.Context(), q.Kernel, z.Batch, s, &gp.Options{Mean: gp.LinearGaussian}))(t)
-		p := testref.Must(sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, linear(sparse.Nystrom)))(t)
+		p := testref.Must(sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, linear()))(t)
 		q.requireSubset(t, p, x, z)
 		requireNumber(t, "evidence", p.EvidenceLinearGaussian().Value, x.EvidenceLinearGaussian().Value, tol)
 		require.Equal(t, gp.None, p.EvidenceLinearGaussian().Bound)
@@ -255,10 +238,10 @@ func TestSubsetPrecisionByFraction(t *testing.T) {
 	q := problems(t)[5]
 	z := q.some(t)
 	s := testref.Must(gp.NewSites(gp.NewTargets(pick(q.Y, z.Rows), q.Likelihood), z.Batch.F))(t)
-	o := linear(sparse.Nystrom)
+	o := linear()
 	o.PrecisionByFraction = true
 	p := testref.Must(sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, o))(t)
-	plain := testref.Must(sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, linear(sparse.Nystrom)))(t)
+	plain := testref.Must(sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, linear()))(t)
 	want := testref.Must(plain.At(t.Context(), 20./7))(t)
 	requireSame(t, p, want, q)
 }

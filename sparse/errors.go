@@ -25,20 +25,17 @@ func (e *CountError) Error() string {
 }
 
 // MismatchError reports sums that cannot be added, because they belong to other
-// inducing examples, another prior or another approximation.
+// inducing examples or another prior.
 type MismatchError struct {
 	What string // what differs, such as "their prior"
 }
 
 func (e *MismatchError) Error() string {
-	return "sparse: the sums differ in " + e.What + "; build all of them with the same inducing examples, prior and approximation"
+	return "sparse: the sums differ in " + e.What + "; build all of them with the same inducing examples and prior"
 }
 
-// errFITCScale reports a change of prior variance of a FITC posterior.
-var errFITCScale = errors.New("sparse: the FITC correction depends on the prior variance; pass over the data again under the other prior")
-
-// errNotResidual reports a residual k − q that is not a covariance.
-var errNotResidual = errors.New("sparse: the FITC correction needs residuals k − q that are positive semidefinite; the kernel is not a covariance")
+// errFITC reports saved sums of FITC, an approximation of earlier versions.
+var errFITC = errors.New("sparse: the sums are those of FITC, which this version does not have")
 
 // errSubsetUpdate reports an Add to or a Remove from a subset of data.
 var errSubsetUpdate = errors.New("sparse: a subset of data takes in no other data; choose other inducing examples instead")

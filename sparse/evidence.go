@@ -16,50 +16,49 @@ func bounded(logLik, scatter, logDet float64, b gp.Bound) gp.Evidence {
 
 // EvidenceLinearGaussian is the evidence of the linear-Gaussian model with the
 // posterior's sites (E8), with Q in the place of K (E13). The sign of its error is
-// not known, as Q makes both the fit and the log determinant smaller. With FITC the
-// residuals are integrated out. For a subset of data it is the evidence of the
-// subset alone.
+// not known, as Q makes both the fit and the log determinant smaller. For a subset of
+// data it is the evidence of the subset alone.
 func (p *Projected) EvidenceLinearGaussian() gp.Evidence {
 	// Σ[log p + rᵀe − ½eᵀΛe] + cᵀw − ½wᵀ(A' − I)w, e = m − f
 	gw := make([]float64, len(p.w))
 	dense.Symv(1, p.sums.symmetric(), dense.Vector(p.w), 0, dense.Vector(gw))
 	s := &p.sums.scalars
-	logLik := s.logLik + s.expansion + s.siteQuad/2 + floats.Dot(p.sums.rhs, p.w) - floats.Dot(p.w, gw)/2
-	return gp.NewEvidence(logLik, floats.Dot(p.w, p.w), p.logDet+s.siteLogDet)
+	logLik := s.logLik + s.expansion + floats.Dot(p.sums.rhs, p.w) - floats.Dot(p.w, gw)/2
+	return gp.NewEvidence(logLik, floats.Dot(p.w, p.w), p.logDet)
 }
 
 // EvidenceLowerBound returns EvidenceLinearGaussian minus ½ Σ tr Λ_i(k_ii − q_ii), a
-// lower bound of (E8) at the same sites. The trace is part of LogDet. It panics
-// unless the posterior is Nystrom.
+// lower bound of (E8) at the same sites. The trace is part of LogDet. It panics for
+// a subset of data.
 func (p *Projected) EvidenceLowerBound() gp.Evidence {
-	p.needNystrom()
+	p.needAllData()
 	e := p.EvidenceLinearGaussian()
 	return bounded(e.LogLik, e.Scatter, p.logDet+p.sums.weighted, gp.Lower)
 }
 
 // EvidenceAtTheta returns the Laplace evidence at θ* (E7), for a posterior whose
-// sites are at f(x;θ*). scatter is (θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀), see gp.Scatter. Under Nystrom
-// it is an upper bound, because Q ≤ K.
+// sites are at f(x;θ*). scatter is (θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀), see gp.Scatter. It is an upper
+// bound, because Q ≤ K, except for a subset of data.
 func (p *Projected) EvidenceAtTheta(scatter float64) gp.Evidence {
-	b := gp.None
-	if p.o.Approximation == Nystrom {
-		b = gp.Upper
+	b := gp.Upper
+	if p.ofSubset {
+		b = gp.None
 	}
 	// Σ log p(y|f) − ½(θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀) − ½ log det A' (E7)
-	return bounded(p.sums.logLik, scatter, p.logDet+p.sums.siteLogDet, b)
+	return bounded(p.sums.logLik, scatter, p.logDet, b)
 }
 
 // EvidenceAtThetaLowerBound returns EvidenceAtTheta minus ½ Σ tr Λ_i(k_ii − q_ii), a
-// lower bound of (E7). It panics unless the posterior is Nystrom.
+// lower bound of (E7). It panics for a subset of data.
 func (p *Projected) EvidenceAtThetaLowerBound(scatter float64) gp.Evidence {
-	p.needNystrom()
+	p.needAllData()
 	// log det(I + RᵀKR) ≤ log det A' + Σ tr Λ_i(k_ii − q_ii)
 	return bounded(p.sums.logLik, scatter, p.logDet+p.sums.weighted, gp.Lower)
 }
 
-func (p *Projected) needNystrom() {
-	if p.o.Approximation != Nystrom {
-		panic("sparse: only a Nyström posterior has a lower bound of the evidence")
+func (p *Projected) needAllData() {
+	if p.ofSubset {
+		panic("sparse: a subset of data has no lower bound of the evidence of all data")
 	}
 }
 
@@ -69,6 +68,6 @@ func (p *Posterior) EvidenceRefit() gp.Evidence {
 	if !p.refit {
 		panic("sparse: the evidence (E9) needs a refit")
 	}
-	// Σ log p(y|f̂) − ½wᵀw − ½αᵀDα − ½ log det A' (E9)
-	return gp.NewEvidence(p.sites.LogLik, floats.Dot(p.w, p.w)+p.noise, p.logDet+p.sums.siteLogDet)
+	// Σ log p(y|f̂) − ½wᵀw − ½ log det A' (E9)
+	return gp.NewEvidence(p.sites.LogLik, floats.Dot(p.w, p.w), p.logDet)
 }

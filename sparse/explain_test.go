@@ -17,13 +17,13 @@ import (
 // A prediction of a sparse posterior is explained over all training examples,
 // whatever the tiles they come in, and both sums close.
 func TestExplainedOverAllData(t *testing.T) {
-	both(t, func(t *testing.T, q *problem, a sparse.Approximation) { requireExplained(t, q, q.some(t), a) })
+	each(t, func(t *testing.T, q *problem) { requireExplained(t, q, q.some(t)) })
 }
 
 // requireExplained checks the explanations of a refit through z, which it returns.
-func requireExplained(t *testing.T, q *problem, z *sparse.Inducing, a sparse.Approximation) *sparse.Posterior {
+func requireExplained(t *testing.T, q *problem, z *sparse.Inducing) *sparse.Posterior {
 	t.Helper()
-	p, err := sparse.Refit(t.Context(), q.Kernel, testkit.InTiles(q.Train, 6), q.Targets(), z, &sparse.Options{Approximation: a})
+	p, err := sparse.Refit(t.Context(), q.Kernel, testkit.InTiles(q.Train, 6), q.Targets(), z, nil)
 	require.NoError(t, err)
 	e := testref.Must(explain.New(p, q.Kernel, &explain.Options{Top: q.N}))(t)
 	rows := testref.Must(e.Explain(t.Context(), q.Test))(t)

@@ -36,8 +36,8 @@ func (q *problem) at(g int, h float64) ntk.Kernel {
 // third derivative and 1e-12 of the evidence.
 func TestE10Gradients(t *testing.T) {
 	const h, tol = 1e-4, 2e-6
-	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
-		z, s, o := q.some(t), q.Sites(t), linear(a)
+	each(t, func(t *testing.T, q *problem) {
+		z, s, o := q.some(t), q.Sites(t), linear()
 		p := q.fit(t, z, o)
 		linearGaussian := testref.Must(p.GradientLinearGaussian(t.Context(), q.groups()))(t)
 		scatter := make([]float64, len(linearGaussian))
@@ -71,9 +71,7 @@ func TestE10GradientsOfExact(t *testing.T) {
 			got = testref.Must(p.GradientAtTheta(t.Context(), q.groups(), scatter))(t)
 			requireClose(t, "gradient at θ*", vec(got), vec(want), 1e-7)
 		}
-		for _, a := range approximations {
-			check(q.fit(t, q.all(t), linear(a)), q.Train, q.Sites(t))
-		}
+		check(q.fit(t, q.all(t), linear()), q.Train, q.Sites(t))
 		z := q.some(t)
 		_, s := q.rows(t, z.Rows)
 		p := testref.Must(sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, nil))(t)
@@ -133,10 +131,6 @@ func TestTuneStops(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 	_, err = p.Tune(t.Context(), prepared, func(_, _ *mat.Dense) (float64, error) { return math.NaN(), nil })
 	require.ErrorContains(t, err, "every prior precision")
-	fitc := q.fit(t, q.some(t), &sparse.Options{Approximation: sparse.FITC})
-	prepared = testref.Must(fitc.Prepare(t.Context(), q.Test))(t)
-	_, err = fitc.Tune(t.Context(), prepared, func(_, _ *mat.Dense) (float64, error) { return 0, nil })
-	require.ErrorContains(t, err, "FITC")
 }
 
 // A widened prior has its variances multiplied by a factor.
@@ -153,43 +147,41 @@ func (w widened) VarianceTo(dst []float64) {
 }
 
 // TestE21ScaleNoise checks that a posterior whose noise and prior variances are scaled is the one that a
-// pass over the data gives under them, for Nyström and FITC.
+// pass over the data gives under them.
 func TestE21ScaleNoise(t *testing.T) {
 	for _, q := range testkit.Problems(t) {
 		lik, ok := q.Likelihood.(*glm.Gaussian)
 		if !ok {
 			continue
 		}
-		for _, how := range []sparse.Approximation{sparse.Nystrom, sparse.FITC} {
-			const factor = 3.7
-			wide := testref.Must(lik.ScaleNoise(factor))(t)
-			k := ntk.New(widened{q.Prior, factor}, q.Theta, nil)
-			rows := []int{9, 2, 17, 5, 0}
-			batch := testref.Must(q.Train.Gather(t.Context(), rows))(t)
-			z, o := &sparse.Inducing{Rows: rows, Batch: batch}, &sparse.Options{Approximation: how, Mean: gp.LinearGaussian}
-			s := testref.Must(gp.NewSites(gp.NewTargets(q.Y, wide), q.Train.F))(t)
-			want := testref.Must(sparse.Fit(t.Context(), k, q.Train, s, z, o))(t)
-			before := testref.Must(sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), z, o))(t)
-			got := testref.Must(before.ScaleNoise(t.Context(), k, factor, s))(t)
+		const factor = 3.7
+		wide := testref.Must(lik.ScaleNoise(factor))(t)
+		k := ntk.New(widened{q.Prior, factor}, q.Theta, nil)
+		rows := []int{9, 2, 17, 5, 0}
+		batch := testref.Must(q.Train.Gather(t.Context(), rows))(t)
+		z, o := &sparse.Inducing{Rows: rows, Batch: batch}, &sparse.Options{Mean: gp.LinearGaussian}
+		s := testref.Must(gp.NewSites(gp.NewTargets(q.Y, wide), q.Train.F))(t)
+		want := testref.Must(sparse.Fit(t.Context(), k, q.Train, s, z, o))(t)
+		before := testref.Must(sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), z, o))(t)
+		got := testref.Must(before.ScaleNoise(t.Context(), k, factor, s))(t)
 
-			var mean, cov, wantMean, wantCov mat.Dense
-			require.NoError(t, got.PredictTo(t.Context(), &mean, &cov, q.Test))
-			require.NoError(t, want.PredictTo(t.Context(), &wantMean, &wantCov, q.Test))
-			testkit.RequireClose(t, "mean", &mean, &wantMean, 1e-10)
-			testkit.RequireClose(t, "covariance", &cov, &wantCov, 1e-10)
-			testkit.RequireClose(t, "α", testkit.Vec(got.Alpha()), testkit.Vec(want.Alpha()), 1e-9)
-			testkit.RequireClose(t, "b", testkit.Vec(got.PseudoTargets()), testkit.Vec(want.PseudoTargets()), 1e-9)
-			testkit.RequireNumber(t, "evidence", got.EvidenceLinearGaussian().Value, want.EvidenceLinearGaussian().Value, 1e-10)
-			testkit.RequireNumber(t, "trace error", got.TraceError(), want.TraceError(), 1e-10)
-			all := make([]int, q.N)
-			for i := range all {
-				all[i] = i
-			}
-			mean, cov, wantMean, wantCov = mat.Dense{}, mat.Dense{}, mat.Dense{}, mat.Dense{}
-			require.NoError(t, got.LeaveOneOutTo(t.Context(), &mean, &cov, all, q.Train))
-			require.NoError(t, want.LeaveOneOutTo(t.Context(), &wantMean, &wantCov, all, q.Train))
-			testkit.RequireClose(t, "leave-one-out mean", &mean, &wantMean, 1e-8)
-			testkit.RequireClose(t, "leave-one-out covariance", &cov, &wantCov, 1e-8)
+		var mean, cov, wantMean, wantCov mat.Dense
+		require.NoError(t, got.PredictTo(t.Context(), &mean, &cov, q.Test))
+		require.NoError(t, want.PredictTo(t.Context(), &wantMean, &wantCov, q.Test))
+		testkit.RequireClose(t, "mean", &mean, &wantMean, 1e-10)
+		testkit.RequireClose(t, "covariance", &cov, &wantCov, 1e-10)
+		testkit.RequireClose(t, "α", testkit.Vec(got.Alpha()), testkit.Vec(want.Alpha()), 1e-9)
+		testkit.RequireClose(t, "b", testkit.Vec(got.PseudoTargets()), testkit.Vec(want.PseudoTargets()), 1e-9)
+		testkit.RequireNumber(t, "evidence", got.EvidenceLinearGaussian().Value, want.EvidenceLinearGaussian().Value, 1e-10)
+		testkit.RequireNumber(t, "trace error", got.TraceError(), want.TraceError(), 1e-10)
+		all := make([]int, q.N)
+		for i := range all {
+			all[i] = i
 		}
+		mean, cov, wantMean, wantCov = mat.Dense{}, mat.Dense{}, mat.Dense{}, mat.Dense{}
+		require.NoError(t, got.LeaveOneOutTo(t.Context(), &mean, &cov, all, q.Train))
+		require.NoError(t, want.LeaveOneOutTo(t.Context(), &wantMean, &wantCov, all, q.Train))
+		testkit.RequireClose(t, "leave-one-out mean", &mean, &wantMean, 1e-8)
+		testkit.RequireClose(t, "leave-one-out covariance", &cov, &wantCov, 1e-8)
 	}
 }

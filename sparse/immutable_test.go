@@ -51,12 +51,10 @@ func (s breaking) Batches(ctx context.Context, yield func(first int, b *lineariz
 }
 
 // oneAndSeveral are problems of one output and of several.
-func oneAndSeveral(t *testing.T, f func(t *testing.T, q *problem, a sparse.Approximation)) {
+func oneAndSeveral(t *testing.T, f func(t *testing.T, q *problem)) {
 	all := problems(t)
 	for _, q := range []*problem{all[2], all[5]} {
-		for _, a := range approximations {
-			t.Run(q.Name+"/"+a.String(), func(t *testing.T) { f(t, q, a) })
-		}
+		t.Run(q.Name, func(t *testing.T) { f(t, q) })
 	}
 }
 
@@ -64,9 +62,9 @@ func oneAndSeveral(t *testing.T, f func(t *testing.T, q *problem, a sparse.Appro
 // every call of Progress, or failed, the posterior answers as it did before, bit
 // for bit.
 func TestPosteriorIsImmutable(t *testing.T) {
-	oneAndSeveral(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+	oneAndSeveral(t, func(t *testing.T, q *problem) {
 		i := new(interruption)
-		o := linear(a)
+		o := linear()
 		o.Progress = i.progress
 		p := q.refit(t, q.some(t), o)
 		b := testref.Must(sparse.NewBuilder(t.Context(), q.Kernel, q.some(t), o))(t)
@@ -120,7 +118,7 @@ func TestPosteriorIsImmutable(t *testing.T) {
 // A Builder whose Add or Remove fails or is cancelled holds what it held,
 // also where as much was removed as added, or more.
 func TestBuilderKeepsItsSums(t *testing.T) {
-	oneAndSeveral(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+	oneAndSeveral(t, func(t *testing.T, q *problem) {
 		head, headSites := q.rows(t, seq(0, 14))
 		tail, tailSites := q.rows(t, seq(14, q.N))
 		for name, prepare := range map[string]func(b *sparse.Builder){
@@ -128,7 +126,7 @@ func TestBuilderKeepsItsSums(t *testing.T) {
 			"some":        func(b *sparse.Builder) { require.NoError(t, b.Add(t.Context(), head, headSites)) },
 			"less than 0": func(b *sparse.Builder) { require.NoError(t, b.Remove(t.Context(), head, headSites)) },
 			"merged": func(b *sparse.Builder) {
-				other := q.builder(t, q.some(t), linear(a))
+				other := q.builder(t, q.some(t), linear())
 				require.NoError(t, other.Add(t.Context(), head, headSites))
 				none := other.Sums()
 				require.NoError(t, none.Subtract(other.Sums()))
@@ -141,7 +139,7 @@ func TestBuilderKeepsItsSums(t *testing.T) {
 				require.NoError(t, b.Remove(t.Context(), x, s))
 			},
 		} {
-			b := q.builder(t, q.some(t), linear(a))
+			b := q.builder(t, q.some(t), linear())
 			prepare(b)
 			before := numbers(t, b.Sums())
 			ctx, cancel := context.WithCancel(t.Context())

@@ -13,8 +13,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// InfluenceTo implements gp.Dual, with the h of SelfTo. With FITC it uses Λ̃_i in
-// the place of Λ_i.
+// InfluenceTo implements gp.Dual, with the h of SelfTo.
 func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
 	t, c := p.set.CheckRows(rows, x)
 	dense.SizeTo(h, t*c, c)
@@ -28,9 +27,9 @@ func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int
 // PseudoCovarianceTo writes the covariance of b_i over labels of training example i that
 // are drawn from what the other examples predict for it, through the inducing examples,
 // n·C×C: Λ_i + Λ_i cov_−i Λ_i = (Λ_i⁻¹ − h_i)⁻¹ with the cov_−i of φᵀw alone, without the
-// residual k_ii − q_ii. With FITC it has Λ̃_i in the place of Λ_i, and it is zero outside a
-// subset of data. rows and x are those of InfluenceTo. C(x*,x_i) times it times C(x_i,x*) is
-// what the example takes off the variance of the mean at x*, through the inducing examples.
+// residual k_ii − q_ii. It is zero outside a subset of data. rows and x are those of
+// InfluenceTo. C(x*,x_i) times it times C(x_i,x*) is what the example takes off the
+// variance of the mean at x*, through the inducing examples.
 func (p *Posterior) PseudoCovarianceTo(ctx context.Context, v *mat.Dense, rows []int, x *linearize.Batch) error {
 	t, c := p.set.CheckRows(rows, x)
 	dense.SizeTo(v, t*c, c)
@@ -46,9 +45,9 @@ func (p *Posterior) PseudoCovarianceTo(ctx context.Context, v *mat.Dense, rows [
 }
 
 // LeaveOneOutTo implements gp.Dual. The inducing examples stay as they are, also
-// where one of them is left out: only its observation is removed, with FITC that of
-// Λ̃_i and b̃_i. The covariance contains the residual k_ii − q_ii, as that of
-// PredictTo does. The time is that of one cross-kernel and two triangular solves.
+// where one of them is left out: only its observation is removed. The covariance
+// contains the residual k_ii − q_ii, as that of PredictTo does. The time is that of one
+// cross-kernel and two triangular solves.
 //
 // The examples outside a subset of data were never observed, so the moments there
 // are those of PredictTo.
@@ -65,7 +64,7 @@ func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, row
 // An own is what the removal of one training example needs. All matrices are C×C.
 type own struct {
 	f, r  []float64  // posterior mean, where it was asked for, and the residual of the site there
-	root  *mat.Dense // R̃ with Λ̃ = R̃R̃ᵀ: that of Λ, or the FITC one (E13)
+	root  *mat.Dense // R with Λ = RRᵀ
 	h     *mat.Dense // φ A'⁻¹ φᵀ
 	prior *mat.Dense // k_ii
 	d     *mat.Dense // k_ii − q_ii
@@ -129,21 +128,8 @@ func (p *Posterior) eachOwn(ctx context.Context, rows []int, x *linearize.Batch,
 			if p.linearMean() {
 				o.r = p.alpha[row*c : (row+1)*c]
 			}
-			root, d := p.local.Block(p.local.Root, row), make([]float64, c*c)
-			residualTo(d, dense.Contiguous(o.prior), phi)
-			if p.sums.spec.fitc {
-				s := newFITCSite(c)
-				copy(s.d, d)
-				if err := s.set(root, o.r); err != nil {
-					return err
-				}
-				root = s.root
-				if !p.linearMean() {
-					// (I + ΛD)⁻¹r, as b̃ is (I + ΛD)⁻¹b (E13)
-					o.r = s.b
-				}
-			}
-			o.d, o.root = mat.NewDense(c, c, d), mat.NewDense(c, c, root)
+			o.root, o.d = mat.NewDense(c, c, p.local.Block(p.local.Root, row)), mat.NewDense(c, c, nil)
+			residualTo(o.d.RawMatrix().Data, dense.Contiguous(o.prior), phi)
 			return nil
 		})
 		if err != nil {

@@ -3,7 +3,6 @@ package sparse
 import (
 	"cmp"
 	"context"
-	"errors"
 	"math"
 	"slices"
 
@@ -20,9 +19,6 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// errFITCKept reports kept rows given for FITC.
-var errFITCKept = errors.New("sparse: the FITC correction of an example needs all of its outputs; use Nyström with kept rows, or FITC with all rows")
-
 // FitKept is Fit given the kept rows of the N training examples (E16): the posterior with
 // the sites Λ̃_i = Σ_kept λuuᵀ in the place of Λ_i, and b = r + Λ̃(f − m). Its variances
 // are not smaller than those of Fit, and its explanations still add up over all N.
@@ -32,8 +28,8 @@ var errFITCKept = errors.New("sparse: the FITC correction of an example needs al
 // pass an example. Checkpoint and Resume of o are ignored.
 //
 // Sites returns Λ̃, and the evidence is the one at these sites. TraceError is NaN, since
-// the other rows are not read. FITC is an error; other errors are those of Fit, where a
-// *gp.NotFiniteError names the example. An empty kept gives gp.ErrNoExamples.
+// the other rows are not read. The errors are those of Fit, where a *gp.NotFiniteError
+// names the example. An empty kept gives gp.ErrNoExamples.
 func FitKept(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, kept *gp.Kept, z *Inducing, o *Options) (*Posterior, error) {
 	d := o.withDefaults()
 	d.Checkpoint, d.Resume = nil, nil
@@ -59,9 +55,6 @@ func FitKept(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites,
 func (b *Builder) AddKept(ctx context.Context, x linearize.Source, s *gp.Sites, kept *gp.Kept) error {
 	if x.Len() == 0 {
 		return nil
-	}
-	if b.sums.spec.fitc {
-		return errFITCKept
 	}
 	local, err := keptSites(b.b, x, s, kept)
 	if err != nil {
@@ -227,9 +220,6 @@ func (a *keptAdder) addResiduals(ctx context.Context) error {
 func (p *Projected) WithKept(ctx context.Context, x linearize.Source, s *gp.Sites, kept *gp.Kept) (*Posterior, error) {
 	if err := p.checkData(x); err != nil {
 		return nil, err
-	}
-	if p.sums.spec.fitc {
-		return nil, errFITCKept
 	}
 	local, err := keptSites(p.b, x, s, kept)
 	if err != nil {

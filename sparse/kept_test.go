@@ -112,7 +112,7 @@ func (q *problem) spans(t *testing.T) map[string]*sparse.Inducing {
 func TestE16AllRowsKeptIsFit(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		for _, z := range q.spans(t) {
-			for _, o := range []*sparse.Options{nil, linear(sparse.Nystrom)} {
+			for _, o := range []*sparse.Options{nil, linear()} {
 				q.requireAlike(t, q.fitKept(t, q.Kernel, q.Train, q.keep(t, 0), z, o), q.fit(t, z, o), 1e-9)
 			}
 		}
@@ -140,11 +140,11 @@ func TestE16KeptIsFitOfTheirSites(t *testing.T) {
 			thin.Root = kept.Thin(s).Root
 			requireClose(t, "R̃R̃ᵀ", squared(thin.Root, q.C), thin.Lambda, 1e-12)
 			for _, z := range q.spans(t) {
-				p := q.fitKept(t, q.Kernel, q.Train, kept, z, linear(sparse.Nystrom))
-				want := testref.Must(sparse.Fit(t.Context(), q.Kernel, q.Train, thin, z, linear(sparse.Nystrom)))(t)
+				p := q.fitKept(t, q.Kernel, q.Train, kept, z, linear())
+				want := testref.Must(sparse.Fit(t.Context(), q.Kernel, q.Train, thin, z, linear()))(t)
 				q.requireAlike(t, p, want, 1e-9)
 
-				all := q.fit(t, z, linear(sparse.Nystrom))
+				all := q.fit(t, z, linear())
 				var cov, least mat.Dense
 				require.NoError(t, p.PredictTo(t.Context(), nil, &cov, q.Test))
 				require.NoError(t, all.PredictTo(t.Context(), nil, &least, q.Test))
@@ -164,8 +164,8 @@ func TestKeptOfSingularKernel(t *testing.T) {
 	q := newProblemOf("singular", 31, 20, 3, glm.Categorical{}, 1, 4)
 	for _, kept := range []*gp.Kept{q.keep(t, 0), q.half(t)} {
 		for _, z := range []*sparse.Inducing{q.all(t), q.shuffledPairs(t)} {
-			p := q.fitKept(t, q.Kernel, q.Train, kept, z, linear(sparse.Nystrom))
-			want, err := sparse.Fit(t.Context(), q.Kernel, q.Train, kept.Thin(q.Sites(t)), z, linear(sparse.Nystrom))
+			p := q.fitKept(t, q.Kernel, q.Train, kept, z, linear())
+			want, err := sparse.Fit(t.Context(), q.Kernel, q.Train, kept.Thin(q.Sites(t)), z, linear())
 			require.NoError(t, err)
 			require.Less(t, p.Rank(), q.N*q.C)
 			requireSame(t, p, want, q)
@@ -181,9 +181,9 @@ func TestKeptConformance(t *testing.T) {
 	for _, q := range []*problem{problems(t)[2], problems(t)[5]} {
 		t.Run(q.Name, func(t *testing.T) {
 			kept := q.half(t)
-			p := q.fitKept(t, q.Kernel, q.Train, kept, q.all(t), linear(sparse.Nystrom))
+			p := q.fitKept(t, q.Kernel, q.Train, kept, q.all(t), linear())
 			gptest.Dual(t, gptest.DualCase{LatentCase: gptest.LatentCase{Test: q.Test, Kernel: q.Kernel, Tol: 1e-10}, Dual: p, Train: q.Train, SumTol: 1e-9})
-			p = q.fitKept(t, q.Kernel, q.Train, kept, q.some(t), linear(sparse.Nystrom))
+			p = q.fitKept(t, q.Kernel, q.Train, kept, q.some(t), linear())
 			gptest.Latent(t, gptest.LatentCase{Latent: p, Test: q.Test, Kernel: q.Kernel, Tol: 1e-10})
 			var mean mat.Dense
 			require.NoError(t, p.PredictTo(t.Context(), &mean, nil, q.Test))
@@ -222,7 +222,7 @@ func TestKeptBitIdentical(t *testing.T) {
 func TestKeptSavedAndUpdated(t *testing.T) {
 	for _, q := range []*problem{problems(t)[2], problems(t)[5]} {
 		t.Run(q.Name, func(t *testing.T) {
-			z, o := q.some(t), linear(sparse.Nystrom)
+			z, o := q.some(t), linear()
 			p := q.fitKept(t, q.Kernel, q.Train, q.half(t), z, o)
 			gptest.Saved(t, gptest.SavedCase[*sparse.Posterior]{Posterior: p, Save: (*sparse.Posterior).Save,
 				Load: func(f *store.File) (*sparse.Posterior, error) {
@@ -251,7 +251,7 @@ func TestKeptSavedAndUpdated(t *testing.T) {
 func TestKeptShards(t *testing.T) {
 	q := problems(t)[5]
 	z, kept := q.some(t), q.half(t)
-	b := q.builder(t, z, linear(sparse.Nystrom))
+	b := q.builder(t, z, linear())
 	for _, part := range [][2]int{{0, 9}, {9, q.N}} {
 		own := &gp.Kept{Directions: new(mat.Dense)}
 		var rows []int
@@ -267,7 +267,7 @@ func TestKeptShards(t *testing.T) {
 	}
 	got := testref.Must(b.Posterior(t.Context()))(t)
 	dual := testref.Must(got.WithKept(t.Context(), q.Train, q.Sites(t), kept))(t)
-	q.requireAlike(t, dual, q.fitKept(t, q.Kernel, q.Train, kept, z, linear(sparse.Nystrom)), 1e-9)
+	q.requireAlike(t, dual, q.fitKept(t, q.Kernel, q.Train, kept, z, linear()), 1e-9)
 }
 
 func TestKeptRefusals(t *testing.T) {
@@ -277,7 +277,6 @@ func TestKeptRefusals(t *testing.T) {
 		return err
 	}
 	kept := q.half(t)
-	require.ErrorContains(t, fit(t.Context(), q.Kernel, kept, linear(sparse.FITC)), "Nyström")
 	require.ErrorIs(t, fit(t.Context(), q.Kernel, &gp.Kept{Directions: new(mat.Dense)}, nil), gp.ErrNoExamples)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -330,7 +329,7 @@ func TestKeptRowsInduceE13(t *testing.T) {
 						u.Set(i, at*q.C+a, z.Directions.At(i, a))
 					}
 				}
-				p := q.fitKept(t, q.Kernel, q.Train, kept, z, linear(sparse.Nystrom))
+				p := q.fitKept(t, q.Kernel, q.Train, kept, z, linear())
 				zz, zn, zt := product(u, q.KTrain, u.T()), product(u, q.KTrain), product(u, q.KCross.T())
 				a := plus(zz, 1, product(zn, whole(p.Sites().Lambda), zn.T()))
 				inv := inverse(t, a)
@@ -339,7 +338,7 @@ func TestKeptRowsInduceE13(t *testing.T) {
 				requireClose(t, "mean", column(&mean), plus(q.MTest, 1, product(zt.T(), inv, zn, vec(p.PseudoTargets()))), 1e-7)
 				want := plus(q.KTest, -1, product(zt.T(), plus(inverse(t, zz), -1, inv), zt))
 				requireClose(t, "covariance", &cov, diagonalBlocks(want, q.C), 1e-7)
-				want1, err := sparse.Fit(t.Context(), q.Kernel, q.Train, p.Sites(), z, linear(sparse.Nystrom))
+				want1, err := sparse.Fit(t.Context(), q.Kernel, q.Train, p.Sites(), z, linear())
 				require.NoError(t, err)
 				requireClose(t, "α", vec(p.Alpha()), vec(want1.Alpha()), 1e-8)
 			}
@@ -370,7 +369,7 @@ func TestKeptRowsInduceSaved(t *testing.T) {
 		t.Run(q.Name, func(t *testing.T) {
 			kept := q.half(t)
 			z := testref.Must(sparse.SelectKept(t.Context(), nil, q.Kernel, q.Train, kept, 5, nil))(t)
-			p := q.fitKept(t, q.Kernel, q.Train, kept, z, linear(sparse.Nystrom))
+			p := q.fitKept(t, q.Kernel, q.Train, kept, z, linear())
 			for name, given := range map[string]*sparse.Inducing{"gathered": nil, "given": z} {
 				t.Run(name, func(t *testing.T) {
 					s := q.saved(t.Context(), p, given)

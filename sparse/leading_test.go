@@ -57,8 +57,6 @@ func TestLeadingErrors(t *testing.T) {
 	for _, m := range []int{0, -1, q.some(t).Len() + 1} {
 		require.ErrorAs(t, testref.Err(p.Leading(t.Context(), m)), new(*sparse.CountError))
 	}
-	fitc := q.fit(t, q.some(t), &sparse.Options{Approximation: sparse.FITC})
-	require.ErrorContains(t, testref.Err(fitc.Leading(t.Context(), 2)), "FITC")
 	subset, err := sparse.FitSubset(t.Context(), q.Kernel, q.Train, rowsOf(q.Sites(t), 2), first(q.inducing(t, 0, 1), 2), nil)
 	require.NoError(t, err)
 	require.ErrorContains(t, testref.Err(subset.Leading(t.Context(), 1)), "subset")
@@ -68,17 +66,13 @@ func TestLeadingErrors(t *testing.T) {
 // under other prior precisions and numbers of inducing examples.
 func TestPrepared(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
-		for _, o := range []sparse.Options{{}, {Mean: gp.LinearGaussian}, {Approximation: sparse.FITC}} {
+		for _, o := range []sparse.Options{{}, {Mean: gp.LinearGaussian}} {
 			p := q.fit(t, q.some(t), &o)
 			prepared := testref.Must(p.Prepare(t.Context(), q.Test))(t)
 			require.Equal(t, q.T, prepared.Len())
-			ask := []*sparse.Projected{p.Projected}
-			if o.Approximation == sparse.Nystrom {
-				at := testref.Must(p.At(t.Context(), 0.3))(t)
-				fewer := testref.Must(at.Leading(t.Context(), 3))(t)
-				ask = append(ask, at, fewer)
-			}
-			for _, p := range ask {
+			at := testref.Must(p.At(t.Context(), 0.3))(t)
+			fewer := testref.Must(at.Leading(t.Context(), 3))(t)
+			for _, p := range []*sparse.Projected{p.Projected, at, fewer} {
 				var mean, cov, mean2, cov2 mat.Dense
 				require.NoError(t, p.PredictPreparedTo(t.Context(), &mean, &cov, prepared))
 				require.NoError(t, p.PredictTo(t.Context(), &mean2, &cov2, q.Test))
@@ -152,6 +146,4 @@ func TestModeStops(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, testref.Err(p.Mode(ctx, train, 1, q.Targets(), nil)), context.Canceled)
 	require.Panics(t, func() { _, _ = p.Mode(t.Context(), train, 0, q.Targets(), nil) })
-	_, err := q.fit(t, q.some(t), &sparse.Options{Approximation: sparse.FITC}).Mode(t.Context(), train, 1, q.Targets(), nil)
-	require.ErrorContains(t, err, "FITC")
 }

@@ -25,7 +25,7 @@ func (q *problem) leftOut(t *testing.T, p gp.Dual, rows ...int) (mean, cov *mat.
 
 // With all examples inducing, the moments are those of the exact posterior (E17).
 func TestLeaveOneOutOfAllInducingIsExact(t *testing.T) {
-	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+	each(t, func(t *testing.T, q *problem) {
 		require := func(p gp.Dual, x gp.Dual) {
 			mean, cov := q.leftOut(t, p, matrices.Range(q.N)...)
 			wantMean, wantCov := q.leftOut(t, x, matrices.Range(q.N)...)
@@ -34,21 +34,21 @@ func TestLeaveOneOutOfAllInducingIsExact(t *testing.T) {
 		}
 		for _, m := range []gp.Mean{gp.Network, gp.LinearGaussian} {
 			x := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: m}))(t)
-			require(q.fit(t, q.all(t), &sparse.Options{Approximation: a, Mean: m}), x)
+			require(q.fit(t, q.all(t), &sparse.Options{Mean: m}), x)
 		}
 		x := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
-		require(q.refit(t, q.all(t), linear(a)), x)
+		require(q.refit(t, q.all(t), linear()), x)
 	})
 }
 
 // With fewer inducing examples or pairs, the moments are what the posterior predicts
 // once the example is taken out of its sums, which is done here one by one.
 func TestLeaveOneOutIsRemove(t *testing.T) {
-	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
-		q.requireRemove(t, q.fit(t, q.some(t), linear(a)))
+	each(t, func(t *testing.T, q *problem) {
+		q.requireRemove(t, q.fit(t, q.some(t), linear()))
 	})
-	bothPairs(t, func(t *testing.T, q *problem, a sparse.Approximation) {
-		q.requireRemove(t, q.fit(t, q.somePairs(t), linear(a)))
+	eachPairs(t, func(t *testing.T, q *problem) {
+		q.requireRemove(t, q.fit(t, q.somePairs(t), linear()))
 	})
 }
 

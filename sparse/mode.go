@@ -31,14 +31,11 @@ type Mode struct {
 // Mode returns the mode under the prior variances of p multiplied by factor, without
 // a pass over data. train holds all training examples, prepared by p, and y, N rows,
 // their targets. The Newton steps start at from, the mode under another factor, or
-// at θ* where that is nil. The errors are those of gp.NewSites and Refit. Mode fails
-// for FITC, and panics where factor is not positive and finite.
+// at θ* where that is nil. The errors are those of gp.NewSites and Refit. Mode panics
+// where factor is not positive and finite.
 func (p *Projected) Mode(ctx context.Context, train *Prepared, factor float64, y *gp.Targets, from *Mode) (*Mode, error) {
 	if !(factor > 0) || math.IsInf(factor, 1) {
 		panic("sparse: a factor on the prior variance must be positive and finite")
-	}
-	if p.sums.spec.fitc {
-		return nil, errFITCScale
 	}
 	if err := y.CheckFor(train.Len(), p.b.c); err != nil {
 		return nil, err

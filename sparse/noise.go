@@ -38,7 +38,6 @@ func (p *Posterior) ScaleNoise(ctx context.Context, k ntk.Kernel, factor float64
 	sums.trace *= factor
 	sums.residual *= factor
 	sums.expansion /= factor
-	sums.siteQuad /= factor
 	sums.logLik = s.LogLik
 	projected, err := newProjected(ctx, b, &sums, &p.o)
 	if err != nil {
@@ -46,7 +45,7 @@ func (p *Posterior) ScaleNoise(ctx context.Context, k ntk.Kernel, factor float64
 	}
 	projected.refit = p.refit
 	q := *p
-	q.Projected, q.sites, q.local, q.noise = projected, s, local, p.noise/factor
+	q.Projected, q.sites, q.local = projected, s, local
 	q.pseudo, q.alpha = append([]float64(nil), p.pseudo...), append([]float64(nil), p.alpha...)
 	floats.Scale(1/factor, q.pseudo)
 	floats.Scale(1/factor, q.alpha)

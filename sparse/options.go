@@ -2,37 +2,12 @@ package sparse
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/store"
 )
-
-// Approximation says how the residual K − Q of the training examples, which the
-// inducing examples do not explain, enters the posterior.
-type Approximation int
-
-const (
-	// Nystrom is the projected process. It replaces K by Q for the training
-	// examples, and keeps the residual k − q of a test example (E13).
-	Nystrom Approximation = iota
-	// FITC is Nystrom, except that the residual k − q of each training example
-	// is independent noise on that example (E13).
-	FITC
-	// subsetOfData is the exact posterior given the inducing examples alone. It
-	// comes from FitSubset and RefitSubset, and cannot be chosen by an option.
-	subsetOfData
-)
-
-func (a Approximation) String() string {
-	names := [...]string{"Nyström", "FITC", "subset of data"}
-	if a < 0 || int(a) >= len(names) {
-		return fmt.Sprintf("Approximation(%d)", int(a))
-	}
-	return names[a]
-}
 
 // Progress stages.
 const (
@@ -47,8 +22,6 @@ const (
 
 // Options are those of every function in this package. nil means all defaults.
 type Options struct {
-	// Approximation is Nystrom or FITC. FitSubset and RefitSubset ignore it.
-	Approximation Approximation
 	// Mean chooses the mean that PredictTo and JointTo return. After a Refit it
 	// is always m + K_*Z A⁻¹ c.
 	Mean gp.Mean
@@ -82,7 +55,7 @@ type Options struct {
 	// Resume, if not nil, is the store of a checkpoint, from which Fit or Refit goes on
 	// without linearizing again the examples that the pass had behind it. The result is the same to the last
 	// bit as without the interruption. A checkpoint of other data, inducing examples,
-	// prior, likelihood or approximation is a *store.Error.
+	// prior or likelihood is a *store.Error.
 	Resume *store.File
 	// Targets, if not nil, are the targets of all training examples, which Load
 	// compares with those of the saved posterior; see gp.Targets. For a subset of
@@ -95,8 +68,7 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	bad := d.MaxIter < 0 || d.MaxMemory < 0 || d.Workers < 0 || d.CheckpointEvery < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian ||
-		d.Approximation < Nystrom || d.Approximation > FITC
+	bad := d.MaxIter < 0 || d.MaxMemory < 0 || d.Workers < 0 || d.CheckpointEvery < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian
 	if bad {
 		panic("sparse: invalid options")
 	}

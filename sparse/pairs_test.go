@@ -65,21 +65,19 @@ func pairProblems(t *testing.T) []*problem {
 	return []*problem{all[1], all[2], all[5], all[6]}
 }
 
-func bothPairs(t *testing.T, f func(t *testing.T, q *problem, a sparse.Approximation)) {
+func eachPairs(t *testing.T, f func(t *testing.T, q *problem)) {
 	for _, q := range pairProblems(t) {
-		for _, a := range approximations {
-			t.Run(q.Name+"/"+a.String(), func(t *testing.T) { f(t, q, a) })
-		}
+		t.Run(q.Name, func(t *testing.T) { f(t, q) })
 	}
 }
 
 // Through some pairs everything is (E13) with their rows of K alone: against
 // explicit inverses, as for examples.
 func TestPairsE13(t *testing.T) {
-	bothPairs(t, func(t *testing.T, q *problem, a sparse.Approximation) {
-		z, fitc := q.somePairs(t), a == sparse.FITC
-		for name, p := range map[string]*sparse.Posterior{"fit": q.fit(t, z, linear(a)), "refit": q.refit(t, z, linear(a))} {
-			e := q.dense(t, p.Sites(), z, fitc)
+	eachPairs(t, func(t *testing.T, q *problem) {
+		z := q.somePairs(t)
+		for name, p := range map[string]*sparse.Posterior{"fit": q.fit(t, z, linear()), "refit": q.refit(t, z, linear())} {
+			e := q.dense(t, p.Sites(), z)
 			var mean, cov, joint, self mat.Dense
 			require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.Test))
 			require.NoError(t, p.JointTo(t.Context(), nil, &joint, q.Test))
@@ -88,7 +86,7 @@ func TestPairsE13(t *testing.T) {
 			requireClose(t, name+": covariance", &cov, diagonalBlocks(e.cov(t), q.C), tol)
 			requireClose(t, name+": joint covariance", &joint, e.cov(t), tol)
 			requireClose(t, name+": k_iZ A⁻¹ k_Zi", &self, diagonalBlocks(product(e.zn.T(), e.aInv, e.zn), q.C), tol)
-			requireNumber(t, name+": evidence", p.EvidenceLinearGaussian().Value, e.evidence(t, fitc), 1e-8)
+			requireNumber(t, name+": evidence", p.EvidenceLinearGaussian().Value, e.evidence(t), 1e-8)
 			requireNumber(t, name+": trace error", p.TraceError(), mat.Trace(e.d)/mat.Trace(q.KTrain), 1e-12)
 			require.Equal(t, z.Len(), p.Rank())
 			requireClose(t, name+": b", vec(p.PseudoTargets()), e.b, tol)
@@ -105,9 +103,9 @@ func TestPairsE13(t *testing.T) {
 
 // All N·C pairs give the exact posterior, fitted and refitted.
 func TestAllPairsAreExact(t *testing.T) {
-	bothPairs(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+	eachPairs(t, func(t *testing.T, q *problem) {
 		x := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian}))(t)
-		p := q.fit(t, q.shuffledPairs(t), linear(a))
+		p := q.fit(t, q.shuffledPairs(t), linear())
 		q.requireExact(t, p, x)
 		require.InDelta(t, 0, p.TraceError(), 1e-12)
 		requireNumber(t, "evidence", p.EvidenceLinearGaussian().Value, x.EvidenceLinearGaussian().Value, tol)
@@ -117,7 +115,7 @@ func TestAllPairsAreExact(t *testing.T) {
 		requireClose(t, "gradient", vec(got), vec(want), 1e-7)
 
 		xr := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
-		pr := q.refit(t, q.shuffledPairs(t), linear(a))
+		pr := q.refit(t, q.shuffledPairs(t), linear())
 		q.requireExact(t, pr, xr)
 		requireNumber(t, "evidence of the refit", pr.EvidenceRefit().Value, xr.EvidenceRefit().Value, tol)
 	})
@@ -127,22 +125,20 @@ func TestAllPairsAreExact(t *testing.T) {
 func TestPairsOfSingularKernel(t *testing.T) {
 	q := newProblemOf("singular", 31, 20, 3, glm.Categorical{}, 1, 4)
 	x := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian}))(t)
-	for _, a := range approximations {
-		p := q.fit(t, q.shuffledPairs(t), linear(a))
-		w := testkit.RequireWarnings(t, p.Warnings(), "inducing-rank")[0]
-		require.Equal(t, []float64{float64(p.Rank()), float64(q.N * q.C)}, []float64{w.Value, w.Limit})
-		q.requireExact(t, p, x)
-		requireNumber(t, "evidence", p.EvidenceLinearGaussian().Value, x.EvidenceLinearGaussian().Value, tol)
-	}
+	p := q.fit(t, q.shuffledPairs(t), linear())
+	w := testkit.RequireWarnings(t, p.Warnings(), "inducing-rank")[0]
+	require.Equal(t, []float64{float64(p.Rank()), float64(q.N * q.C)}, []float64{w.Value, w.Limit})
+	q.requireExact(t, p, x)
+	requireNumber(t, "evidence", p.EvidenceLinearGaussian().Value, x.EvidenceLinearGaussian().Value, tol)
 	q = problems(t)[5]
-	twice := q.fit(t, q.pairs(t, 4, 50, 7, 33, 50, 4), linear(sparse.Nystrom))
+	twice := q.fit(t, q.pairs(t, 4, 50, 7, 33, 50, 4), linear())
 	require.Equal(t, 4, twice.Rank())
-	requireSame(t, twice, q.fit(t, q.pairs(t, 4, 50, 7, 33), linear(sparse.Nystrom)), q)
+	requireSame(t, twice, q.fit(t, q.pairs(t, 4, 50, 7, 33), linear()), q)
 }
 
 // The C pairs of each of some examples are the examples.
 func TestPairsOfWholeExamples(t *testing.T) {
-	bothPairs(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+	eachPairs(t, func(t *testing.T, q *problem) {
 		rows := []int{9, 2, 17, 5, 0}
 		var places []int
 		for _, r := range rows {
@@ -151,8 +147,8 @@ func TestPairsOfWholeExamples(t *testing.T) {
 			}
 		}
 		for _, o := range []func(*sparse.Inducing) *sparse.Posterior{
-			func(z *sparse.Inducing) *sparse.Posterior { return q.fit(t, z, linear(a)) },
-			func(z *sparse.Inducing) *sparse.Posterior { return q.refit(t, z, linear(a)) },
+			func(z *sparse.Inducing) *sparse.Posterior { return q.fit(t, z, linear()) },
+			func(z *sparse.Inducing) *sparse.Posterior { return q.refit(t, z, linear()) },
 		} {
 			got, want := o(q.pairs(t, places...)), o(q.inducing(t, rows...))
 			q.requireSamePosterior(t, got, want) // to 1e-10
@@ -168,17 +164,15 @@ func TestPairsOfWholeExamples(t *testing.T) {
 func TestPairsE10Gradients(t *testing.T) {
 	const h, tol = 1e-4, 2e-6
 	q := problems(t)[5]
-	for _, a := range approximations {
-		z, s, o := q.somePairs(t), q.Sites(t), linear(a)
-		got := testref.Must(q.fit(t, z, o).GradientLinearGaussian(t.Context(), q.groups()))(t)
-		for g := range got {
-			var v [2]float64
-			for i, sign := range []float64{1, -1} {
-				p := testref.Must(sparse.Fit(t.Context(), q.at(g, sign*h), q.Train, s, z, o))(t)
-				v[i] = p.EvidenceLinearGaussian().Value
-			}
-			requireNumber(t, "evidence", got[g], (v[0]-v[1])/(2*h), tol)
+	z, s, o := q.somePairs(t), q.Sites(t), linear()
+	got := testref.Must(q.fit(t, z, o).GradientLinearGaussian(t.Context(), q.groups()))(t)
+	for g := range got {
+		var v [2]float64
+		for i, sign := range []float64{1, -1} {
+			p := testref.Must(sparse.Fit(t.Context(), q.at(g, sign*h), q.Train, s, z, o))(t)
+			v[i] = p.EvidenceLinearGaussian().Value
 		}
+		requireNumber(t, "evidence", got[g], (v[0]-v[1])/(2*h), tol)
 	}
 }
 
@@ -186,11 +180,11 @@ func TestPairsE10Gradients(t *testing.T) {
 func TestLeadingPairs(t *testing.T) {
 	for _, q := range pairProblems(t) {
 		z := q.somePairs(t)
-		all := q.fit(t, z, linear(sparse.Nystrom))
+		all := q.fit(t, z, linear())
 		prepared := testref.Must(all.Prepare(t.Context(), q.Test))(t)
 		for _, m := range []int{1, 4, z.Len()} {
 			got := testref.Must(all.Leading(t.Context(), m))(t)
-			own := q.fit(t, &sparse.Inducing{Rows: z.Rows[:m], Batch: z.Batch.Slice(0, m), Directions: mat.DenseCopyOf(z.Directions.Slice(0, m, 0, q.C)), DataOutputs: q.C}, linear(sparse.Nystrom))
+			own := q.fit(t, &sparse.Inducing{Rows: z.Rows[:m], Batch: z.Batch.Slice(0, m), Directions: mat.DenseCopyOf(z.Directions.Slice(0, m, 0, q.C)), DataOutputs: q.C}, linear())
 			requireSamePosterior(t, q, got, own.Projected, 1e-11)
 			requireNumber(t, "trace error", got.TraceError(), own.TraceError(), 1e-11)
 			at := testref.Must(got.At(t.Context(), 0.3))(t)
@@ -207,10 +201,10 @@ func TestLeadingPairs(t *testing.T) {
 
 // Predictions are explained over all training examples, and both sums close.
 func TestPairsExplained(t *testing.T) {
-	bothPairs(t, func(t *testing.T, q *problem, a sparse.Approximation) {
-		p := requireExplained(t, q, q.somePairs(t), a)
+	eachPairs(t, func(t *testing.T, q *problem) {
+		p := requireExplained(t, q, q.somePairs(t))
 		// Those of differences of outputs, whose kernel is combined on both sides.
-		if q.C > 1 && a == sparse.Nystrom {
+		if q.C > 1 {
 			w := mat.NewDense(2*q.N, q.C, nil)
 			for i := range 2 * q.N {
 				w.Set(i, i%q.C, 1)
@@ -224,8 +218,8 @@ func TestPairsExplained(t *testing.T) {
 // Sums of shards go through bytes and add up; those of other pairs, or of the
 // examples, do not.
 func TestPairsMerge(t *testing.T) {
-	bothPairs(t, func(t *testing.T, q *problem, a sparse.Approximation) {
-		z, o := q.somePairs(t), linear(a)
+	eachPairs(t, func(t *testing.T, q *problem) {
+		z, o := q.somePairs(t), linear()
 		want, total := q.fit(t, z, o), q.builder(t, z, o)
 		for _, part := range [][]int{seq(0, 7), seq(7, 8), seq(8, q.N)} {
 			shard := q.builder(t, z, o)
@@ -252,26 +246,24 @@ func TestPairsMerge(t *testing.T) {
 // Everything goes through a file, with pairs that are gathered or given.
 func TestSavedPairs(t *testing.T) {
 	for _, q := range append(savedProblems(t), problems(t)[5]) {
-		for _, a := range approximations {
-			t.Run(q.Name+"/"+a.String(), func(t *testing.T) {
-				z := q.somePairs(t)
-				p := q.fit(t, z, &sparse.Options{Approximation: a})
-				t.Run("fit", func(t *testing.T) { gptest.Saved(t, q.saved(t.Context(), p, nil)) })
-				r := q.refit(t, z, &sparse.Options{Approximation: a, MaxIter: 2})
-				t.Run("refit", func(t *testing.T) {
-					gptest.Saved(t, q.saved(t.Context(), r, &sparse.Inducing{Batch: z.Batch, Directions: z.Directions, DataOutputs: q.C}))
-				})
-				t.Run("projected", func(t *testing.T) { gptest.Saved(t, q.savedProjected(t.Context(), r.Projected, z)) })
-				back := testref.Must(sparse.Load(t.Context(), written(t, p.Save), q.Kernel, q.Train, nil, nil))(t)
-				require.Equal(t, z.Rows, back.Inducing().Rows)
-				require.True(t, mat.Equal(z.Directions, back.Inducing().Directions))
-				require.Equal(t, q.C, back.Inducing().DataOutputs)
+		t.Run(q.Name, func(t *testing.T) {
+			z := q.somePairs(t)
+			p := q.fit(t, z, nil)
+			t.Run("fit", func(t *testing.T) { gptest.Saved(t, q.saved(t.Context(), p, nil)) })
+			r := q.refit(t, z, &sparse.Options{MaxIter: 2})
+			t.Run("refit", func(t *testing.T) {
+				gptest.Saved(t, q.saved(t.Context(), r, &sparse.Inducing{Batch: z.Batch, Directions: z.Directions, DataOutputs: q.C}))
 			})
-		}
+			t.Run("projected", func(t *testing.T) { gptest.Saved(t, q.savedProjected(t.Context(), r.Projected, z)) })
+			back := testref.Must(sparse.Load(t.Context(), written(t, p.Save), q.Kernel, q.Train, nil, nil))(t)
+			require.Equal(t, z.Rows, back.Inducing().Rows)
+			require.True(t, mat.Equal(z.Directions, back.Inducing().Directions))
+			require.Equal(t, q.C, back.Inducing().DataOutputs)
+		})
 	}
 	t.Run("all of a singular kernel", func(t *testing.T) {
 		q := savedProblems(t)[2]
-		p := q.fit(t, q.shuffledPairs(t), linear(sparse.Nystrom))
+		p := q.fit(t, q.shuffledPairs(t), linear())
 		require.Less(t, p.Rank(), q.N*q.C)
 		gptest.Saved(t, q.saved(t.Context(), p, nil))
 	})
@@ -294,7 +286,7 @@ func TestSavedPairsRefused(t *testing.T) {
 
 	var about map[string]any
 	require.NoError(t, f.JSON("sparse.about", &about))
-	about["Approximation"] = int(subsetOfData)
+	about["Approximation"] = 2 // of a subset
 	require.ErrorContains(t, testref.Err(sparse.LoadProjected(t.Context(), written(t, func(w *store.Writer) error {
 		w.JSON("sparse.about", about)
 		return nil
@@ -307,28 +299,26 @@ func TestPairsResume(t *testing.T) {
 	q := interrupted()[0]
 	z, other := q.pairs(t, 3, 3000, 14, 500, 501, 502, 2222), q.pairs(t, 3, 3000, 14, 500, 501, 502, 2223)
 	for name, begin := range map[string]start{"fit": startFit, "refit": startRefit} {
-		for _, a := range approximations {
-			t.Run(name+"/"+a.String(), func(t *testing.T) {
-				var all [][]byte
-				o := few(a)
-				keep(t, o, &all)
-				p := testref.Must(begin(t.Context(), q, q.Train, z, o))(t)
-				want := q.bits(t, p)
-				require.GreaterOrEqual(t, len(all), 2)
-				for i, data := range all {
-					var rest [][]byte
-					o := few(a)
-					keep(t, o, &rest)
-					o.Resume = resumed(t, data)
-					p := testref.Must(begin(t.Context(), q, watch(q, 333), z, o))(t)
-					require.Equal(t, want, q.bits(t, p))
-					require.Equal(t, len(all[i+1:]), len(rest))
-				}
-				o = few(a)
-				o.Resume = resumed(t, all[0])
-				require.ErrorAs(t, testref.Err(begin(t.Context(), q, q.Train, other, o)), new(*store.Error))
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			var all [][]byte
+			o := few()
+			keep(t, o, &all)
+			p := testref.Must(begin(t.Context(), q, q.Train, z, o))(t)
+			want := q.bits(t, p)
+			require.GreaterOrEqual(t, len(all), 2)
+			for i, data := range all {
+				var rest [][]byte
+				o := few()
+				keep(t, o, &rest)
+				o.Resume = resumed(t, data)
+				p := testref.Must(begin(t.Context(), q, watch(q, 333), z, o))(t)
+				require.Equal(t, want, q.bits(t, p))
+				require.Equal(t, len(all[i+1:]), len(rest))
+			}
+			o = few()
+			o.Resume = resumed(t, all[0])
+			require.ErrorAs(t, testref.Err(begin(t.Context(), q, q.Train, other, o)), new(*store.Error))
+		})
 	}
 }
 

@@ -6,13 +6,11 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
-	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -26,8 +24,7 @@ type Posterior struct {
 	set           gp.TrainingSet // those of x
 	sites         *gp.Sites
 	local         sites.Arrays
-	pseudo, alpha []float64  // b and α, N·C; with FITC, b̃
-	noise         float64    // FITC: Σ α_iᵀD_iα_i
+	pseudo, alpha []float64  // b and α, N·C
 	subset        *Posterior // for a subset of data, the posterior whose data are the subset; else nil
 	warnings      []error
 }
@@ -107,52 +104,13 @@ func (p *Projected) withData(ctx context.Context, x linearize.Source, s *gp.Site
 	n := x.Len() * p.b.c
 	q.pseudo, q.alpha = make([]float64, n), make([]float64, n)
 	var untrained gp.Untrained
-	if !p.sums.spec.fitc {
-		err = q.dual(ctx, b, &untrained)
-	} else {
-		// Dual for FITC: it writes b̃ and α = b̃ − Λ̃K_nZ A⁻¹c.
-		p := q
-		c := p.b.c
-		f := newFeatures(p.b, p.x.Len())
-		rows := min(p.x.Len(), linearize.Tile(c)) * c
-		prior, diag := make([]float64, rows), make([]float64, rows*c)
-		err = p.b.eachChunk(ctx, p.x, &p.o, StageDual, func(t chunk) error {
-			phi, err := f.of(ctx, t)
-			if err != nil {
-				return err
-			}
-			m, s := prior[:t.rows], p.local.Slice(t.first, t.first+t.x.Len())
-			p.b.k.MeanTo(m, t.x)
-			p.b.k.DiagTo(mat.NewDense(t.rows, c, diag[:t.rows*c]), t.x)
-			lo := t.first * c
-			untrained.Add(s.F, m)
-			s.PseudoTargets(p.pseudo[lo:lo+t.rows], m)
-			noise := make([]float64, t.x.Len())
-			err = par.Do(ctx, p.o.Workers, t.x.Len(), func(i int) error {
-				at, own, w := lo+i*c, dense.Rows(phi, i*c, (i+1)*c), newFITCSite(c)
-				b, alpha, q := p.pseudo[at:at+c], p.alpha[at:at+c], make([]float64, c)
-				residualTo(w.d, diag[i*c*c:(i+1)*c*c], own)
-				if err := w.set(s.Block(s.Root, i), b); err != nil {
-					return err
-				}
-				copy(b, w.b)
-				for a := range c {
-					q[a] = floats.Dot(dense.Row(own, a), p.w)
-				}
-				w.dual(alpha, q)
-				for a := range c {
-					noise[i] += alpha[a] * floats.Dot(w.d[a*c:(a+1)*c], alpha) // αᵀDα
-				}
-				return nil
-			})
-			p.noise += floats.Sum(noise)
-			return err
-		})
+	if err := q.dual(ctx, b, &untrained); err != nil {
+		return nil, err
 	}
 	if !p.linearMean() {
 		q.warnings = append(q.warnings, untrained.Warnings(s)...)
 	}
-	return q, err
+	return q, nil
 }
 
 // identify reads the inputs of the training examples, so that others are noticed in their place.
@@ -246,8 +204,8 @@ func (p *Posterior) Sites() *gp.Sites { return p.sites }
 // Q = K_nZ K_ZZ⁻¹ K_Zn. It must not be changed.
 func (p *Posterior) Alpha() []float64 { return p.alpha }
 
-// PseudoTargets returns b, N·C: the mean is m + K_*Z A⁻¹ K_Zn b (E13). With
-// FITC it is b̃. It must not be changed.
+// PseudoTargets returns b, N·C: the mean is m + K_*Z A⁻¹ K_Zn b (E13). It must not
+// be changed.
 func (p *Posterior) PseudoTargets() []float64 { return p.pseudo }
 
 // Warnings returns a warning of inducing-rank where K_ZZ is singular to working precision, of

@@ -27,10 +27,8 @@ func TestVarianceOrder(t *testing.T) {
 		require.NoError(t, x.PredictTo(t.Context(), nil, &exact, q.Test))
 		for _, m := range []int{1, 5, 12, 20} {
 			z := q.inducing(t, q.all(t).Rows[:m]...)
-			for _, a := range approximations {
-				require.NoError(t, q.fit(t, z, linear(a)).PredictTo(t.Context(), nil, &cov, q.Test))
-				q.requireVariances(t, &cov, func(i int, v float64) bool { return v <= q.KTest.At(i, i)*(1+1e-12) })
-			}
+			require.NoError(t, q.fit(t, z, linear()).PredictTo(t.Context(), nil, &cov, q.Test))
+			q.requireVariances(t, &cov, func(i int, v float64) bool { return v <= q.KTest.At(i, i)*(1+1e-12) })
 			_, s := q.rows(t, z.Rows)
 			p := testref.Must(sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, nil))(t)
 			require.NoError(t, p.PredictTo(t.Context(), nil, &cov, q.Test))
@@ -65,13 +63,11 @@ func TestVarianceReturnsToPrior(t *testing.T) {
 	}
 	near.Blocks, far.Blocks = []linearize.Block{&linearize.Full{J: j, Params: span, C: q.C}}, []linearize.Block{&linearize.Full{J: jt, Params: span, C: q.C}}
 	z := testref.Must(sparse.Select(t.Context(), sparse.Uniform{}, nil, near, 5, nil))(t)
-	for _, a := range approximations {
-		p := testref.Must(sparse.Fit(t.Context(), q.Kernel, near, q.Sites(t), z, linear(a)))(t)
-		var cov, prior mat.Dense
-		require.NoError(t, p.PredictTo(t.Context(), nil, &cov, far))
-		q.Kernel.DiagTo(&prior, far)
-		requireClose(t, "variance", &cov, &prior, 1e-14)
-	}
+	p := testref.Must(sparse.Fit(t.Context(), q.Kernel, near, q.Sites(t), z, linear()))(t)
+	var cov, prior mat.Dense
+	require.NoError(t, p.PredictTo(t.Context(), nil, &cov, far))
+	q.Kernel.DiagTo(&prior, far)
+	requireClose(t, "variance", &cov, &prior, 1e-14)
 }
 
 func TestFitErrors(t *testing.T) {
@@ -194,11 +190,9 @@ func TestContext(t *testing.T) {
 func TestRefitSurvivesOverflow(t *testing.T) {
 	q := newProblem("poisson", 91, 20, 1, glm.Poisson{}, 0.5)
 	q.Y.Set(0, 0, 1e6)
-	for _, a := range approximations {
-		p := q.refit(t, q.all(t), &sparse.Options{Approximation: a})
-		x := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
-		requireSameTo(t, p, x, q, 1e-8)
-	}
+	p := q.refit(t, q.all(t), nil)
+	x := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
+	requireSameTo(t, p, x, q, 1e-8)
 }
 
 // MaxIter stops early and says so.
@@ -210,7 +204,7 @@ func TestRefitStopsAtMaxIter(t *testing.T) {
 
 func TestInvalidOptionsPanic(t *testing.T) {
 	q := problems(t)[0]
-	for _, o := range []sparse.Options{{MaxIter: -1}, {MaxMemory: -1}, {Workers: -1}, {Mean: 7}, {Approximation: subsetOfData}, {Approximation: -1}} {
+	for _, o := range []sparse.Options{{MaxIter: -1}, {MaxMemory: -1}, {Workers: -1}, {Mean: 7}} {
 		require.PanicsWithValue(t, "sparse: invalid options", func() { q.fit(t, q.some(t), &o) })
 	}
 	require.Panics(t, func() { q.fit(t, &sparse.Inducing{Rows: []int{1}, Batch: q.Train}, nil) })

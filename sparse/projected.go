@@ -19,10 +19,11 @@ import (
 // A Projected is the posterior over functions given the sums of all training
 // examples (E13). It is immutable and safe for concurrent use.
 type Projected struct {
-	b     *basis
-	o     Options
-	sums  *Sums
-	refit bool
+	b        *basis
+	o        Options
+	sums     *Sums
+	refit    bool
+	ofSubset bool
 
 	u      blas64.Triangular // A' = I + ΦΛΦᵀ = UᵀU
 	w      []float64         // A'⁻¹c
@@ -127,13 +128,9 @@ func (p *Projected) full(ctx context.Context, phi blas64.General) error {
 // Inducing returns the inducing examples.
 func (p *Projected) Inducing() *Inducing { return p.b.z }
 
-// Approximation returns Nystrom or FITC, or for a subset of data a value that
-// Options do not accept; see IsSubset.
-func (p *Projected) Approximation() Approximation { return p.o.Approximation }
-
 // IsSubset tells whether the posterior is the exact one given the inducing
 // examples alone, as FitSubset and RefitSubset return it.
-func (p *Projected) IsSubset() bool { return p.o.Approximation == subsetOfData }
+func (p *Projected) IsSubset() bool { return p.ofSubset }
 
 // Rank returns the rank of K_ZZ to working precision, at most M·C, or M with
 // pairs.
@@ -158,14 +155,10 @@ func (p *Projected) TraceError() float64 {
 
 // At returns the posterior under prior variances multiplied by factor, at the same
 // sites. For an isotropic prior of precision δ, At(δ/δ') has the precision δ'. It
-// takes no pass over the data. It fails for FITC, and panics where factor is not
-// positive and finite.
+// takes no pass over the data. It panics where factor is not positive and finite.
 func (p *Projected) At(ctx context.Context, factor float64) (*Projected, error) {
 	if !(factor > 0) || math.IsInf(factor, 1) {
 		panic("sparse: a factor on the prior variance must be positive and finite")
-	}
-	if p.sums.spec.fitc {
-		return nil, errFITCScale
 	}
 	q, err := newProjected(ctx, p.b.scaled(factor), p.sums.scaled(factor), &p.o)
 	if err != nil {
@@ -187,10 +180,7 @@ func (p *Projected) Warnings() []error {
 // linearMean tells whether the predictive mean is m + K_*Z A⁻¹c rather than x.F.
 func (p *Projected) linearMean() bool { return p.refit || p.o.Mean == gp.LinearGaussian }
 
-var (
-	errLeadingFITC = errors.New("sparse: the FITC correction depends on all inducing examples; pass over the data again with fewer")
-	errLeadingRank = errors.New("sparse: the kernel of the inducing examples is singular to working precision, and their order is lost; pass over the data again with fewer")
-)
+var errLeadingRank = errors.New("sparse: the kernel of the inducing examples is singular to working precision, and their order is lost; pass over the data again with fewer")
 
 // Leading returns the posterior with the first m inducing examples alone. It takes
 // no pass over the data, so that one pass with M inducing examples gives the
@@ -198,15 +188,12 @@ var (
 // of the first m examples are the first m·C features (the first m with pairs), and
 // their sums are parts of the sums.
 //
-// It fails with a *CountError where m is not between 1 and M. It also fails for
-// FITC, whose sites depend on all inducing examples, for a subset of data, and
-// where K_ZZ is singular to working precision.
+// It fails with a *CountError where m is not between 1 and M. It also fails for a
+// subset of data, and where K_ZZ is singular to working precision.
 func (p *Projected) Leading(ctx context.Context, m int) (*Projected, error) {
 	switch {
 	case m < 1 || m > p.b.z.Len():
 		return nil, &CountError{M: m, N: p.b.z.Len(), Pairs: p.b.z.Pairs()}
-	case p.sums.spec.fitc:
-		return nil, errLeadingFITC
 	case p.b.g.Rows > 0:
 		return nil, errLeadingRank
 	case p.IsSubset():
@@ -226,7 +213,7 @@ func (p *Projected) Leading(ctx context.Context, m int) (*Projected, error) {
 		s.trace += floats.Dot(row, row)
 	}
 	b = &s
-	q, err := newProjected(ctx, b, p.sums.leading(b.sumsSpec(&p.o)), &p.o)
+	q, err := newProjected(ctx, b, p.sums.leading(b.sumsSpec()), &p.o)
 	if err != nil {
 		return nil, err
 	}

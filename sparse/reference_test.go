@@ -50,9 +50,9 @@ func (r *reference) choose(t testing.TB, how sparse.Selector, m int) *sparse.Ind
 	return testref.Must(sparse.Select(t.Context(), how, r.Kernel, r.Train, m, nil))(t)
 }
 
-func (r *reference) fit(t *testing.T, z *sparse.Inducing, a sparse.Approximation) *sparse.Posterior {
+func (r *reference) fit(t *testing.T, z *sparse.Inducing) *sparse.Posterior {
 	t.Helper()
-	return testref.Must(sparse.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), z, linear(a)))(t)
+	return testref.Must(sparse.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), z, linear()))(t)
 }
 
 // subset is the posterior of the inducing examples alone, with the sites they
@@ -60,5 +60,5 @@ func (r *reference) fit(t *testing.T, z *sparse.Inducing, a sparse.Approximation
 func (r *reference) subset(t *testing.T, z *sparse.Inducing) *sparse.Posterior {
 	t.Helper()
 	s := testref.Must(gp.NewSites(gp.NewTargets(pick(r.Y, z.Rows), r.Likelihood), z.Batch.F))(t)
-	return testref.Must(sparse.FitSubset(t.Context(), r.Kernel, r.Train, s, z, linear(sparse.Nystrom)))(t)
+	return testref.Must(sparse.FitSubset(t.Context(), r.Kernel, r.Train, s, z, linear()))(t)
 }

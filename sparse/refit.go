@@ -2,7 +2,6 @@ package sparse
 
 import (
 	"context"
-	"errors"
 	"math"
 
 	"gonum.org/v1/gonum/blas"
@@ -13,7 +12,6 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/newton"
-	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
@@ -23,9 +21,8 @@ import (
 // Refit returns the posterior at the mode of the linearized model in the span of
 // the inducing examples (E9). It finds the mode by Newton steps from θ*, each of
 // which takes a pass over x. y has N rows. The sites, the sums, b and α of the
-// result are those at the mode, and its predictive mean is m + K_*Z A⁻¹ c. With
-// FITC the span includes the residual of each training example. The errors are
-// those of gp.NewSites and Fit.
+// result are those at the mode, and its predictive mean is m + K_*Z A⁻¹ c. The
+// errors are those of gp.NewSites and Fit.
 func Refit(ctx context.Context, k ntk.Kernel, x linearize.Source, y *gp.Targets, z *Inducing, o *Options) (*Posterior, error) {
 	d := o.withDefaults()
 	if err := checkInducing(z, x.Len()); err != nil {
@@ -39,18 +36,19 @@ func Refit(ctx context.Context, k ntk.Kernel, x linearize.Source, y *gp.Targets,
 		return nil, err
 	}
 	r := &refit{b: b.b, o: &d, x: x, y: y, save: b.save, spec: b.sums.spec,
-		objective: newton.Objective{Y: y, Prior: make([]float64, x.Len()*b.b.c)},
-		search:    newton.New(y, d.MaxIter, true)}
+		objective: newton.Objective{Y: y}, prior: make([]float64, x.Len()*b.b.c),
+		search: newton.New(y, d.MaxIter, true)}
 	return r.run(ctx)
 }
 
-// A refit is the Newton iteration. Its points are f = m + Φᵀw, or with FITC m + Φᵀw + Dα.
+// A refit is the Newton iteration. Its points are f = m + Φᵀw.
 type refit struct {
 	b         *basis
 	o         *Options
 	x         linearize.Source
 	y         *gp.Targets
-	objective newton.Objective // whose prior mean m the first pass writes
+	objective newton.Objective
+	prior     []float64 // m, N·C, which the first pass writes
 	save      checkpointer
 	spec      sumsSpec
 	search    newton.Search
@@ -60,12 +58,11 @@ type refit struct {
 // An expansion is the second-order expansion of the likelihood at a point: the
 // sites and their sums.
 type expansion struct {
-	point  *newton.Point
-	sites  *gp.Sites
-	local  sites.Arrays
-	pseudo []float64 // b̃, with FITC
-	sums   *Sums
-	err    error // set where the likelihood has no finite sites at the point
+	point *newton.Point
+	sites *gp.Sites
+	local sites.Arrays
+	sums  *Sums
+	err   error // set where the likelihood has no finite sites at the point
 }
 
 // A pass over the data computes one expansion.
@@ -75,6 +72,7 @@ type pass struct {
 	before *expansion // stepping: that at the start of the step
 	post   *Projected // stepping: the posterior of before, whose mean is the end of the step
 	next   int        // the first example that the pass has not summed
+	span   []float64  // stepping: Φᵀw at the end of the step, N·C
 	sum    []float64  // stepping: Φα of the examples so far, at the end w but for rounding; nil in a pass that was resumed
 }
 
@@ -125,10 +123,8 @@ func (r *refit) stepFrom(ctx context.Context, at *expansion) (*pass, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.spec.fitc {
-		at.pseudo = make([]float64, len(r.objective.Prior))
-	}
-	return &pass{kind: stepping, before: at, post: post, to: r.expansion(r.newPoint(post.w), newSums(r.spec)), sum: make([]float64, r.b.rank())}, nil
+	return &pass{kind: stepping, before: at, post: post, to: r.expansion(r.newPoint(post.w), newSums(r.spec)),
+		span: make([]float64, len(r.prior)), sum: make([]float64, r.b.rank())}, nil
 }
 
 // after returns the pass that follows p, or the posterior where the search ends.
@@ -144,7 +140,7 @@ func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 	from, next := p.before.point, p.to.point
 	if r.search.Steps == 0 {
 		from = r.newPoint(make([]float64, r.b.rank()))
-		copy(from.F, r.objective.Prior)
+		copy(from.F, r.prior)
 	}
 	to, end, err := newton.Next(&r.search, &r.objective, p.before.point.F, from, next)
 	switch {
@@ -182,7 +178,7 @@ func (r *refit) pass(ctx context.Context, p *pass) error {
 		}
 		switch p.kind {
 		case stepping:
-			if err = r.makeStep(p.before, e.point, t, phi); err == nil && p.sum != nil {
+			if r.makeStep(p, t, phi); p.sum != nil {
 				r.addToSum(p, t, phi)
 			}
 		case atTheta:
@@ -195,21 +191,12 @@ func (r *refit) pass(ctx context.Context, p *pass) error {
 			return p.fatal()
 		}
 		lo := t.first * r.b.c
-		err = a.addWith(r.save.uninterrupted(ctx), t, phi, e.local.Slice(t.first, t.first+t.x.Len()), r.objective.Prior[lo:lo+t.rows])
-		if p.kind == stepping && errors.Is(err, errNotResidual) {
-			e.err = err // Λ is too large here; a shorter step can help
-			return nil
-		}
-		return err
+		return a.addWith(r.save.uninterrupted(ctx), t, phi, e.local.Slice(t.first, t.first+t.x.Len()), r.prior[lo:lo+t.rows])
 	}, func(done int) *checkpoint {
-		// The state of p after the examples before done. It is nil where the sums end earlier, at an
-		// example whose FITC site does not exist.
-		if errors.Is(p.to.err, errNotResidual) {
-			return nil
-		}
-		s := &refitState{move: r.search.Move, logLik: p.to.sites.LogLik, prior: r.objective.Prior, outputs: r.outputs, to: *p.to.point}
+		// The state of p after the examples before done.
+		s := &refitState{move: r.search.Move, logLik: p.to.sites.LogLik, prior: r.prior, outputs: r.outputs, to: *p.to.point, span: p.span}
 		if p.kind == stepping {
-			s.before, s.sums, s.pseudo = *p.before.point, p.before.sums, p.before.pseudo
+			s.before, s.sums = *p.before.point, p.before.sums
 		}
 		return &checkpoint{Done: done, Kind: p.kind, Step: r.search.Steps, sums: p.to.sums, newton: s}
 	})
@@ -229,7 +216,7 @@ func (p *pass) fatal() error {
 // start sets f(x;θ*) and the prior mean.
 func (r *refit) start(to *newton.Point, p chunk) error {
 	lo := p.first * r.b.c
-	m := r.objective.Prior[lo : lo+p.rows]
+	m := r.prior[lo : lo+p.rows]
 	copy(to.F[lo:], dense.Contiguous(p.x.F))
 	if err := sites.NotFinite("network output", to.F[lo:lo+p.rows], p.first, r.b.c); err != nil {
 		return err
@@ -238,34 +225,12 @@ func (r *refit) start(to *newton.Point, p chunk) error {
 	return sites.NotFinite("prior mean", m, p.first, r.b.c)
 }
 
-// makeStep sets f = m + Φᵀw of a chunk. With FITC it adds Dα, where α = b̃ − Λ̃Φᵀw has
-// the sites of before.
-func (r *refit) makeStep(before *expansion, to *newton.Point, p chunk, phi blas64.General) error {
-	c, lo := r.b.c, p.first*r.b.c
+// makeStep sets f = m + Φᵀw of a chunk at the end of a step.
+func (r *refit) makeStep(p *pass, t chunk, phi blas64.General) {
+	lo, to := t.first*r.b.c, p.to.point
 	dense.EachRow(r.o.Workers, phi, func(i int, row []float64) {
-		to.Span[lo+i] = floats.Dot(row, to.Weights)
-		to.F[lo+i] = r.objective.Prior[lo+i] + to.Span[lo+i]
-	})
-	if !r.spec.fitc {
-		return nil
-	}
-	before.local.Slice(p.first, p.first+p.x.Len()).PseudoTargets(before.pseudo[lo:lo+p.rows], r.objective.Prior[lo:lo+p.rows])
-	diag := mat.NewDense(p.rows, c, nil)
-	r.b.k.DiagTo(diag, p.x)
-	return par.Do(context.Background(), r.o.Workers, p.x.Len(), func(i int) error {
-		s := newFITCSite(c)
-		residualTo(s.d, dense.Contiguous(dense.Slice(diag, i*c, (i+1)*c)), dense.Rows(phi, i*c, (i+1)*c))
-		at := lo + i*c
-		b, q, alpha := before.pseudo[at:at+c], to.Span[at:at+c], to.Dual[at:at+c]
-		if err := s.set(before.local.Block(before.local.Root, p.first+i), b); err != nil {
-			return err
-		}
-		copy(b, s.b)
-		s.dual(alpha, q)
-		for j := range c {
-			to.F[at+j] += floats.Dot(s.d[j*c:(j+1)*c], alpha)
-		}
-		return nil
+		p.span[lo+i] = floats.Dot(row, to.Weights)
+		to.F[lo+i] = r.prior[lo+i] + p.span[lo+i]
 	})
 }
 
@@ -289,31 +254,22 @@ func (r *refit) expand(e *expansion, first, n int) error {
 }
 
 func (r *refit) newPoint(w []float64) *newton.Point {
-	n := len(r.objective.Prior)
-	p := &newton.Point{Weights: w, F: make([]float64, n), Span: make([]float64, n)}
-	if r.spec.fitc {
-		p.Dual = make([]float64, n)
-	}
-	return p
+	return &newton.Point{Weights: w, F: make([]float64, len(r.prior))}
 }
 
 // posterior returns the posterior of the sites at the start of the step last. Its
 // mean is the end of the step.
 func (r *refit) posterior(ctx context.Context, last *pass) (*Posterior, error) {
-	post, at, next := last.post, last.before, last.to.point
+	post, at := last.post, last.before
 	post.refit = true
 	p := &Posterior{Projected: post, x: r.x, sites: at.sites, local: at.local, warnings: post.Warnings()}
 	if err := p.identify(ctx); err != nil {
 		return nil, err
 	}
 	p.warnings = append(p.warnings, r.search.Warnings()...)
-	if r.spec.fitc {
-		p.pseudo, p.alpha, p.noise = at.pseudo, next.Dual, r.objective.Scatter(next)
-	} else {
-		p.pseudo, p.alpha = make([]float64, len(r.objective.Prior)), make([]float64, len(r.objective.Prior))
-		at.local.PseudoTargets(p.pseudo, r.objective.Prior)
-		at.local.SubtractLambda(p.alpha, p.pseudo, next.Span)
-	}
+	p.pseudo, p.alpha = make([]float64, len(r.prior)), make([]float64, len(r.prior))
+	at.local.PseudoTargets(p.pseudo, r.prior)
+	at.local.SubtractLambda(p.alpha, p.pseudo, last.span)
 	p.warnings = append(p.warnings, newton.GapWarnings(floats.Distance(p.alpha, at.local.R, 2))...)
 	if last.sum == nil {
 		// Compute the sum of a step that was resumed, in another pass.
@@ -333,23 +289,16 @@ func (r *refit) posterior(ctx context.Context, last *pass) (*Posterior, error) {
 	// The closure error: the difference φ(z)ᵀ(Φα − w) between the raw sums over all training
 	// examples (E12) and the mean at the inducing examples z, relative to the largest output.
 	gap := r.b.largestValue(newton.Minus(last.sum, last.post.w))
-	p.warnings = append(p.warnings, newton.OpenWarnings(newton.RelativeTo(gap, next.F))...)
+	p.warnings = append(p.warnings, newton.OpenWarnings(newton.RelativeTo(gap, last.to.point.F))...)
 	return p, nil
 }
 
-// addToSum adds Φα of a chunk to the sum of a step. α is b − ΛΦᵀw (E13), or with
-// FITC the one that makeStep has written.
+// addToSum adds Φα of a chunk to the sum of a step, with α = b − ΛΦᵀw (E13).
 func (r *refit) addToSum(p *pass, t chunk, phi blas64.General) {
 	lo, hi := t.first*r.b.c, t.first*r.b.c+t.rows
-	var alpha []float64
-	if r.spec.fitc {
-		alpha = p.to.point.Dual[lo:hi]
-	} else {
-		s, b := p.before.local.Slice(t.first, t.first+t.x.Len()), make([]float64, t.rows)
-		s.PseudoTargets(b, r.objective.Prior[lo:hi])
-		alpha = make([]float64, t.rows)
-		s.SubtractLambda(alpha, b, p.to.point.Span[lo:hi])
-	}
+	s, b, alpha := p.before.local.Slice(t.first, t.first+t.x.Len()), make([]float64, t.rows), make([]float64, t.rows)
+	s.PseudoTargets(b, r.prior[lo:hi])
+	s.SubtractLambda(alpha, b, p.span[lo:hi])
 	dense.Gemv(blas.Trans, 1, phi, dense.Vector(alpha), 1, dense.Vector(p.sum))
 }
 

@@ -15,10 +15,9 @@ import (
 
 // A Report says how far a sparse posterior is from the exact one.
 type Report struct {
-	Approximation Approximation
-	Examples      int // N in the sums
-	Inducing      int // M, the number of inducing examples or pairs
-	Rows, Rank    int // of K_ZZ; the rank is that to working precision
+	Examples   int // N in the sums
+	Inducing   int // M, the number of inducing examples or pairs
+	Rows, Rank int // of K_ZZ; the rank is that to working precision
 
 	// TraceError is tr(K − Q)/tr K over the training examples in the sums: 0
 	// is exact, 1 is no information. It is NaN for a subset of data, which does
@@ -70,7 +69,7 @@ func (p *Posterior) Report(ctx context.Context, x *linearize.Batch, o *ReportOpt
 	if o.Sample < 0 {
 		panic("sparse: negative sample")
 	}
-	r := &Report{Approximation: p.o.Approximation, Examples: p.sums.n, Inducing: p.b.z.Len(), Rows: p.b.rows(), Rank: p.Rank(), TraceError: p.TraceError()}
+	r := &Report{Examples: p.sums.n, Inducing: p.b.z.Len(), Rows: p.b.rows(), Rank: p.Rank(), TraceError: p.TraceError()}
 	// Set ResidualMean and ResidualMax of r.
 	t, c := p.checkInputs(x)
 	if err := p.eachTile(ctx, x, func(tile chunk, f *features) error {

@@ -18,27 +18,22 @@ type refitState struct {
 	move    float64
 	logLik  float64   // Σ log p(y|f) of the pass
 	prior   []float64 // N·C, as all vectors but weights and outputs
+	span    []float64 // stepping: Φᵀw at the end of the step
 	outputs []float64 // checksums of f(x;θ*), two numbers for each chunk
 	to      newton.Point
 	before  newton.Point // stepping: the start of the step
 	sums    *Sums        // stepping: those at the start
-	pseudo  []float64    // stepping, with FITC: b̃ at the start
 }
 
 // fields are the numbers beside the sums in a pass of the kind, with n outputs of examples.
 func (s *refitState) fields(kind passKind, n int, o sumsSpec) []saved.Field {
-	dual := 0 // length of what FITC has alone
-	if o.fitc {
-		dual = n
-	}
 	point := func(name string, p *newton.Point) []saved.Field {
-		return []saved.Field{saved.Floats(name+"weights", &p.Weights, o.rank), saved.Floats(name+"f", &p.F, n),
-			saved.Floats(name+"span", &p.Span, n), saved.Floats(name+"dual", &p.Dual, dual)}
+		return []saved.Field{saved.Floats(name+"weights", &p.Weights, o.rank), saved.Floats(name+"f", &p.F, n)}
 	}
 	list := append(point("", &s.to), saved.Scalars("numbers", &s.move, &s.logLik, &s.to.Value, &s.before.Value),
 		saved.Floats("prior", &s.prior, n), saved.Floats("outputs", &s.outputs, 2*chunkCount(n/o.c, o.c)))
 	if kind == stepping {
-		list = append(append(list, point("before.", &s.before)...), saved.Floats("before.b", &s.pseudo, dual))
+		list = append(append(list, point("before.", &s.before)...), saved.Floats("span", &s.span, n))
 	}
 	return list
 }
@@ -49,11 +44,10 @@ func chunkCount(n, c int) int { return (n + linearize.Tile(c) - 1) / linearize.T
 // resume returns the pass that was interrupted.
 func (r *refit) resume(ctx context.Context, c *checkpoint) (*pass, error) {
 	s := c.newton
-	r.search.Steps, r.search.Move, r.outputs, r.objective.Prior = c.Step, s.move, slices.Clone(s.outputs), slices.Clone(s.prior)
-	p := &pass{kind: c.Kind, to: r.restored(&s.to, c.sums), next: c.Done}
+	r.search.Steps, r.search.Move, r.outputs, r.prior = c.Step, s.move, slices.Clone(s.outputs), slices.Clone(s.prior)
+	p := &pass{kind: c.Kind, to: r.restored(&s.to, c.sums), next: c.Done, span: slices.Clone(s.span)}
 	if p.kind == stepping {
 		p.before = r.restored(&s.before, s.sums)
-		p.before.pseudo = slices.Clone(s.pseudo)
 		if err := r.expandAgain(p.before, r.x.Len(), s.sums.logLik); err != nil {
 			return nil, err
 		}
@@ -74,12 +68,7 @@ func (r *refit) resume(ctx context.Context, c *checkpoint) (*pass, error) {
 // restored returns an expansion with a copy of a point.
 func (r *refit) restored(at *newton.Point, sums *Sums) *expansion {
 	p := *at
-	for _, v := range []*[]float64{&p.Weights, &p.F, &p.Span, &p.Dual} {
-		*v = slices.Clone(*v)
-	}
-	if !r.spec.fitc {
-		p.Dual = nil
-	}
+	p.Weights, p.F = slices.Clone(at.Weights), slices.Clone(at.F)
 	return r.expansion(&p, sums)
 }
 

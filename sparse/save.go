@@ -20,12 +20,12 @@ import (
 )
 
 // savedVersion is the version of the sections that Save writes.
-const savedVersion = 3 // inducing pairs since 2, fingerprints since 3
+const savedVersion = 4 // inducing pairs since 2, fingerprints since 3, no FITC since 4
 
 // savedProjected is the JSON section of a stored Projected.
 type savedProjected struct {
 	Version       int
-	Approximation Approximation
+	Approximation approximation
 	Mean          gp.Mean
 	Refit         bool
 	M, C, P, Rank int
@@ -36,6 +36,15 @@ type savedProjected struct {
 	Pivoted       bool // K_ZZ is singular to working precision, and G is saved instead of L
 	Known         bool `json:"Own"` // the features of the inducing elements are saved
 }
+
+// An approximation says in a file what a posterior is of.
+type approximation int
+
+const (
+	ofAllData approximation = iota
+	ofFITC                  // in version 3
+	ofSubset
+)
 
 // savedData is a further JSON section of a stored Posterior.
 type savedData struct {
@@ -55,12 +64,15 @@ type savedData struct {
 // The method value p.Save is an argument for store.Write, which returns the
 // errors of writing.
 func (p *Projected) Save(w *store.Writer) error {
-	b, o := p.b, p.sums.spec
-	w.JSON("sparse.about", savedProjected{Version: savedVersion, Approximation: p.o.Approximation, Mean: p.o.Mean, Refit: p.refit,
+	b, o, of := p.b, p.sums.spec, ofAllData
+	if p.ofSubset {
+		of = ofSubset
+	}
+	w.JSON("sparse.about", savedProjected{Version: savedVersion, Approximation: of, Mean: p.o.Mean, Refit: p.refit,
 		M: b.z.Len(), C: b.c, P: b.z.Batch.P, Rank: b.rank(), N: p.sums.n, Rows: b.z.Rows, Inputs: o.inputs,
 		Directions: b.z.Directions != nil, Pivoted: b.g.Rows > 0, Known: b.known != nil})
 	factor := scaleOf(b.k)
-	saved.Save(w, "sparse.", p.fields(&factor, b.z.Len(), b.per))
+	saved.Save(w, "sparse.", p.fields(savedVersion, &factor, b.z.Len(), b.per))
 	w.FloatRows("sparse.factors", func(yield func([]float64) bool) {
 		// Yield the rows of a matrix of rank rows and rank + 1 columns. Its lower triangle is L, or zeros
 		// where K_ZZ has no L. U is above it, shifted by one column to the right.
@@ -90,10 +102,13 @@ func (p *Projected) Save(w *store.Writer) error {
 
 // fields are the sums and what follows from them, for m inducing elements of per rows of K_ZZ each.
 // factor is on the prior variances of the kernel.
-func (p *Projected) fields(factor *float64, m, per int) []saved.Field {
-	s, r := p.sums, p.sums.spec.rank
+func (p *Projected) fields(version int, factor *float64, m, per int) []saved.Field {
+	s, r, list := p.sums, p.sums.spec.rank, p.sums.list()
+	if version == 3 {
+		list = append(list, new(float64), new(float64)) // 0 except for FITC
+	}
 	return []saved.Field{
-		saved.Scalars("scalars", append(s.list(), &s.spec.trace, &p.logDet, factor)...),
+		saved.Scalars("scalars", append(list, &s.spec.trace, &p.logDet, factor)...),
 		saved.Floats("gram", &s.gram, r, r), saved.Floats("rhs", &s.rhs, r), saved.Floats("square", &s.square, r),
 		saved.Floats("w", &p.w, r), saved.Floats("v", &p.v, m, per),
 	}
@@ -138,20 +153,26 @@ func newLoader(f *store.File, k ntk.Kernel, o *Options) *loader {
 	l.targets, l.o.Targets = l.o.Targets, nil
 	s := &l.about
 	l.JSON("about", s)
-	saved.Version(l.Reader, s.Version, savedVersion)
-	if l.Err() == nil && !s.possible() {
+	if s.Version != 3 {
+		saved.Version(l.Reader, s.Version, savedVersion)
+	}
+	switch {
+	case l.Err() != nil:
+	case s.Approximation == ofFITC:
+		l.Fail("fit it again with Nyström", "holds a posterior of FITC, which this version does not have")
+	case !s.possible():
 		l.Fail(saved.WriteAgain, saved.Impossible)
 	}
-	l.o.Approximation, l.o.Mean, l.o.PrecisionByFraction = s.Approximation, s.Mean, false
+	l.o.Mean, l.o.PrecisionByFraction = s.Mean, false
 	return l
 }
 
 // possible tells whether a posterior can have these sizes. The product of two of
 // them then does not overflow.
 func (s *savedProjected) possible() bool {
-	return s.Approximation >= Nystrom && s.Approximation <= subsetOfData && s.Mean >= gp.Network && s.Mean <= gp.LinearGaussian &&
+	return (s.Approximation == ofAllData || s.Approximation == ofSubset) && s.Mean >= gp.Network && s.Mean <= gp.LinearGaussian &&
 		saved.Size(s.M) && saved.Size(s.C) && saved.Size(s.P) && saved.Size(s.Rank) && s.N >= 0 && s.Rank <= s.M*s.per() &&
-		(s.Pivoted || s.Rank == s.M*s.per() && !s.Known) && (s.Rows == nil || len(s.Rows) == s.M) && !(s.Directions && s.Approximation == subsetOfData)
+		(s.Pivoted || s.Rank == s.M*s.per() && !s.Known) && (s.Rows == nil || len(s.Rows) == s.M) && !(s.Directions && s.Approximation == ofSubset)
 }
 
 // per returns the number of rows that an inducing element has in K_ZZ.
@@ -243,10 +264,10 @@ func (l *loader) projected(z *Inducing) *Projected {
 			return memory.Mul(8, memory.Mul(mc, mc))
 		}))
 	}
-	o := sumsSpec{m: s.M, c: s.C, rank: r, fitc: s.Approximation == FITC, inputs: s.Inputs}
-	p := &Projected{o: l.o, sums: &Sums{spec: o, n: s.N}, refit: s.Refit, tile: tileBytes}
+	o := sumsSpec{m: s.M, c: s.C, rank: r, inputs: s.Inputs}
+	p := &Projected{o: l.o, sums: &Sums{spec: o, n: s.N}, refit: s.Refit, ofSubset: s.Approximation == ofSubset, tile: tileBytes}
 	factor, factors := 1.0, l.Floats("factors", r, r+1)
-	if !saved.Load(l.Reader, p.fields(&factor, s.M, s.per())) {
+	if !saved.Load(l.Reader, p.fields(s.Version, &factor, s.M, s.per())) {
 		return nil
 	}
 	p.u = blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: r, Stride: r + 1, Data: factors[1:]}
@@ -345,7 +366,6 @@ func (p *Posterior) Save(w *store.Writer) error {
 		from = p.subset
 	}
 	w.JSON("sparse.data", s)
-	w.Floats("sparse.noise", []float64{p.noise})
 	w.Floats("sparse.b", from.pseudo)
 	w.Floats("sparse.alpha", from.alpha)
 	from.sites.Save(w, "sparse.")
@@ -398,7 +418,7 @@ func (l *loader) checkTargets(q *Posterior) {
 	if t == nil || l.Err() != nil {
 		return
 	}
-	if n, _ := t.Y.Dims(); l.about.Approximation == subsetOfData && n == l.n {
+	if n, _ := t.Y.Dims(); l.about.Approximation == ofSubset && n == l.n {
 		_, d := t.Y.Dims()
 		y := mat.NewDense(len(l.about.Rows), d, nil)
 		for i, row := range l.about.Rows {
@@ -420,16 +440,14 @@ func (l *loader) posterior(p *Projected, x linearize.Source) *Posterior {
 		l.Fail(saved.WriteAgain, saved.Impossible)
 	}
 	q := &Posterior{Projected: p, x: x, warnings: p.Warnings(), pseudo: l.Floats("b", n, c), alpha: l.Floats("alpha", n, c)}
-	noise := l.Floats("noise", 1)
 	if q.sites = gp.LoadSites(l.Reader, n, c); l.Err() != nil {
 		return q
 	}
-	q.noise = noise[0]
 	q.local = sites.Of(q.sites)
 	if subset {
 		b := *p.b
 		b.z = z.alone()
-		q.Projected, q.x = p.with(&b, Nystrom), b.z.Batch
+		q.Projected, q.x = p.with(&b, false), b.z.Batch
 	}
 	return q
 }

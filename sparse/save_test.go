@@ -2,6 +2,8 @@ package sparse_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -34,15 +36,12 @@ func (q *problem) answers(t *testing.T, p *sparse.Posterior) []float64 {
 	if p.Refitted() {
 		out = append(out, p.EvidenceRefit().Value)
 	}
-	if p.Approximation() == sparse.Nystrom {
-		out = append(out, p.EvidenceLowerBound().Value)
-	}
-	if at, err := p.At(t.Context(), 2); err == nil {
-		out = append(out, q.projectedAnswers(t, at)...)
-	}
+	at := testref.Must(p.At(t.Context(), 2))(t)
+	out = append(out, q.projectedAnswers(t, at)...)
 	if p.IsSubset() {
 		return out
 	}
+	out = append(out, p.EvidenceLowerBound().Value)
 	r := testref.Must(p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: 9}))(t)
 	more := testref.Must(p.Add(t.Context(), q.Test, q.testSites(t)))(t)
 	gone := testref.Must(gp.NewSites(gp.NewTargets(pick(q.Y, []int{4}), q.Likelihood), pick(p.Sites().F, []int{4})))(t)
@@ -71,7 +70,7 @@ func (q *problem) projectedAnswers(t *testing.T, p *sparse.Projected) []float64 
 	for _, b := range sums {
 		out = append(out, float64(b))
 	}
-	return append(out, p.EvidenceLinearGaussian().Value, p.TraceError(), float64(p.Approximation()))
+	return append(out, p.EvidenceLinearGaussian().Value, p.TraceError())
 }
 
 func (q *problem) saved(ctx context.Context, p *sparse.Posterior, z *sparse.Inducing) gptest.SavedCase[*sparse.Posterior] {
@@ -85,22 +84,20 @@ func (q *problem) saved(ctx context.Context, p *sparse.Posterior, z *sparse.Indu
 	}
 }
 
-// fitAs fits any approximation.
-func (q *problem) fitAs(t *testing.T, z *sparse.Inducing, a sparse.Approximation, o sparse.Options) *sparse.Posterior {
+// fitAs fits to all data or to a subset.
+func (q *problem) fitAs(t *testing.T, z *sparse.Inducing, subset bool, o sparse.Options) *sparse.Posterior {
 	t.Helper()
-	if a != subsetOfData {
-		o.Approximation = a
+	if !subset {
 		return q.fit(t, z, &o)
 	}
 	s := testref.Must(gp.NewSites(gp.NewTargets(pick(q.Y, z.Rows), q.Likelihood), z.Batch.F))(t)
 	return testref.Must(sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, &o))(t)
 }
 
-// refitAs refits any approximation.
-func (q *problem) refitAs(t *testing.T, z *sparse.Inducing, a sparse.Approximation, o sparse.Options) *sparse.Posterior {
+// refitAs refits to all data or to a subset.
+func (q *problem) refitAs(t *testing.T, z *sparse.Inducing, subset bool, o sparse.Options) *sparse.Posterior {
 	t.Helper()
-	if a != subsetOfData {
-		o.Approximation = a
+	if !subset {
 		return q.refit(t, z, &o)
 	}
 	return testref.Must(sparse.RefitSubset(t.Context(), q.Kernel, q.Train, gp.NewTargets(pick(q.Y, z.Rows), q.Likelihood), z, &o))(t)
@@ -113,19 +110,19 @@ func savedProblems(t *testing.T) []*problem {
 	return []*problem{all[2], all[6], newProblemOf("singular", 31, 20, 3, glm.Categorical{}, 1, 4)}
 }
 
-// Every approximation goes through a file, fitted and refitted, with inducing
+// Every posterior goes through a file, fitted and refitted, with inducing
 // examples that are gathered or given.
 func TestSaved(t *testing.T) {
 	for _, q := range savedProblems(t) {
-		for _, a := range append(slices.Clone(approximations), subsetOfData) {
-			t.Run(q.Name+"/"+a.String(), func(t *testing.T) {
+		for _, subset := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/subset=%t", q.Name, subset), func(t *testing.T) {
 				z := q.inducing(t, 9, 2, 17, 5, 0, 12, 13, 1, 3)
 				t.Run("fit", func(t *testing.T) {
-					p := q.fitAs(t, z, a, sparse.Options{PrecisionByFraction: true})
+					p := q.fitAs(t, z, subset, sparse.Options{PrecisionByFraction: true})
 					gptest.Saved(t, q.saved(t.Context(), p, nil))
 				})
 				t.Run("refit", func(t *testing.T) {
-					p := q.refitAs(t, z, a, sparse.Options{MaxIter: 2})
+					p := q.refitAs(t, z, subset, sparse.Options{MaxIter: 2})
 					gptest.Saved(t, q.saved(t.Context(), p, &sparse.Inducing{Batch: z.Batch}))
 				})
 			})
@@ -139,18 +136,18 @@ func TestSavedProjected(t *testing.T) {
 	for _, q := range savedProblems(t) {
 		t.Run(q.Name, func(t *testing.T) {
 			z := q.some(t)
-			for _, a := range append(slices.Clone(approximations), subsetOfData) {
-				p := q.refitAs(t, z, a, sparse.Options{})
+			for _, subset := range []bool{false, true} {
+				p := q.refitAs(t, z, subset, sparse.Options{})
 				back := testref.Must(sparse.LoadProjected(t.Context(), written(t, p.Save), q.Kernel, z, nil))(t)
 				gptest.RequireBits(t, "without data", q.projectedAnswers(t, back), q.projectedAnswers(t, p.Projected))
 				require.Equal(t, p.Projected.Warnings(), back.Warnings())
 			}
 			t.Run("under another prior", func(t *testing.T) {
-				p := testref.Must(q.fit(t, z, linear(sparse.Nystrom)).At(t.Context(), 0.3))(t)
+				p := testref.Must(q.fit(t, z, linear()).At(t.Context(), 0.3))(t)
 				gptest.Saved(t, q.savedProjected(t.Context(), p, z))
 			})
 			t.Run("leading", func(t *testing.T) {
-				p := testref.Must(q.fit(t, z, linear(sparse.Nystrom)).Leading(t.Context(), 3))(t)
+				p := testref.Must(q.fit(t, z, linear()).Leading(t.Context(), 3))(t)
 				gptest.Saved(t, q.savedProjected(t.Context(), p, q.inducing(t, z.Rows[:3]...)))
 			})
 		})
@@ -206,6 +203,41 @@ func TestSavedWithOtherInducing(t *testing.T) {
 	require.ErrorContains(t, err, "not rows of the data")
 	require.ErrorContains(t, err, "give the inducing examples")
 	gptest.Saved(t, q.saved(t.Context(), p, z))
+}
+
+// A file of version 3 has numbers of FITC too, which are 0 for other posteriors. Those are
+// read, and FITC's are refused.
+func TestSavedVersion3(t *testing.T) {
+	q := problems(t)[5]
+	for _, subset := range []bool{false, true} {
+		p := q.refitAs(t, q.some(t), subset, sparse.Options{})
+		now := written(t, p.Save)
+		was := func(approximation int) *store.File {
+			return written(t, func(w *store.Writer) error {
+				for _, name := range now.Sections() {
+					data := testref.Must(now.Bytes(name))(t)
+					switch name {
+					case "sparse.about":
+						var about map[string]json.RawMessage
+						require.NoError(t, now.JSON(name, &about))
+						about["Version"], about["Approximation"] = json.RawMessage("3"), json.RawMessage(fmt.Sprint(approximation))
+						w.JSON(name, about)
+						continue
+					case "sparse.scalars":
+						data = slices.Insert(slices.Clone(data), 5*8, make([]byte, 2*8)...)
+					}
+					w.Bytes(name, data)
+				}
+				w.Floats("sparse.noise", []float64{0})
+				return nil
+			})
+		}
+		number := map[bool]int{false: 0, true: 2}[subset]
+		back := testref.Must(sparse.Load(t.Context(), was(number), q.Kernel, q.Train, nil, nil))(t)
+		gptest.RequireBits(t, "version 3", q.answers(t, back), q.answers(t, p))
+		require.ErrorContains(t, testref.Err(sparse.Load(t.Context(), was(1), q.Kernel, q.Train, nil, nil)),
+			"holds a posterior of FITC, which this version does not have; fit it again with Nyström")
+	}
 }
 
 func FuzzLoad(f *testing.F) {

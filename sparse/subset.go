@@ -42,7 +42,6 @@ func RefitSubset(ctx context.Context, k ntk.Kernel, x linearize.Source, y *gp.Ta
 
 func subsetOptions(k ntk.Kernel, x linearize.Source, z *Inducing, o *Options) (*Options, ntk.Kernel, error) {
 	d := o.withDefaults()
-	d.Approximation = Nystrom
 	if z.Len() == 0 {
 		return nil, nil, &CountError{M: 0, N: x.Len()}
 	}
@@ -71,7 +70,7 @@ func (p *Posterior) withinData(x linearize.Source, z *Inducing) *Posterior {
 	n, c := x.Len(), p.b.c
 	b := *p.b
 	b.z = z
-	q := &Posterior{Projected: p.Projected.with(&b, subsetOfData), x: x, subset: p, warnings: p.warnings, pseudo: make([]float64, n*c), alpha: make([]float64, n*c)}
+	q := &Posterior{Projected: p.Projected.with(&b, true), x: x, subset: p, warnings: p.warnings, pseudo: make([]float64, n*c), alpha: make([]float64, n*c)}
 	at := slices.Repeat([]int{-1}, n)
 	for i, r := range z.Rows {
 		at[r] = i
@@ -85,10 +84,7 @@ func (p *Posterior) withinData(x linearize.Source, z *Inducing) *Posterior {
 	return q
 }
 
-// with returns the posterior with the inducing examples of b and the Approximation
-// a.
-func (p *Projected) with(b *basis, a Approximation) *Projected {
-	q := &Projected{b: b, o: p.o, sums: p.sums, refit: p.refit, u: p.u, w: p.w, v: p.v, logDet: p.logDet, tile: p.tile}
-	q.o.Approximation = a
-	return q
+// with returns the posterior with the inducing examples of b, of a subset of data or not.
+func (p *Projected) with(b *basis, ofSubset bool) *Projected {
+	return &Projected{b: b, o: p.o, sums: p.sums, refit: p.refit, ofSubset: ofSubset, u: p.u, w: p.w, v: p.v, logDet: p.logDet, tile: p.tile}
 }

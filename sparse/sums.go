@@ -38,17 +38,15 @@ type Sums struct {
 
 // scalars are the sums that are single numbers.
 type scalars struct {
-	logLik     float64 // Σ log p(y|f)
-	expansion  float64 // Σ rᵀe − ½eᵀΛe, e = m − f
-	trace      float64 // Σ tr k_ii
-	residual   float64 // Σ tr D_i, D = k − q
-	weighted   float64 // Σ tr Λ_i D_i; FITC leaves it zero
-	siteLogDet float64 // FITC: Σ log det(I + RᵀDR)
-	siteQuad   float64 // FITC: Σ bᵀDb̃
+	logLik    float64 // Σ log p(y|f)
+	expansion float64 // Σ rᵀe − ½eᵀΛe, e = m − f
+	trace     float64 // Σ tr k_ii
+	residual  float64 // Σ tr D_i, D = k − q
+	weighted  float64 // Σ tr Λ_i D_i
 }
 
 func (s *scalars) list() []*float64 {
-	return []*float64{&s.logLik, &s.expansion, &s.trace, &s.residual, &s.weighted, &s.siteLogDet, &s.siteQuad}
+	return []*float64{&s.logLik, &s.expansion, &s.trace, &s.residual, &s.weighted}
 }
 
 // add adds sign times t.
@@ -62,7 +60,6 @@ func (s *scalars) add(t *scalars, sign float64) {
 // A sumsSpec is what two Sums must have in common to be added.
 type sumsSpec struct {
 	m, c, rank int
-	fitc       bool
 	inputs     uint64  // fingerprint of the inducing examples, in their order
 	trace      float64 // tr K_ZZ
 }
@@ -77,8 +74,6 @@ func (o sumsSpec) differs(p sumsSpec) string {
 	switch {
 	case o.m != p.m || o.c != p.c || o.inputs != p.inputs:
 		return "their inducing examples"
-	case o.fitc != p.fitc:
-		return "their approximation"
 	case math.Abs(o.trace-p.trace) > 1e-9*math.Abs(o.trace):
 		return "their prior"
 	case o.rank != p.rank:
@@ -98,8 +93,7 @@ func (s *Sums) Clone() *Sums {
 }
 
 // Merge adds t, the sums of other data, to s. It fails with a *MismatchError
-// where t belongs to other inducing examples, another prior or another
-// approximation.
+// where t belongs to other inducing examples or another prior.
 func (s *Sums) Merge(t *Sums) error { return s.combine(t, 1) }
 
 // Subtract subtracts t, the sums of data that are in s. Its errors are those of
@@ -119,7 +113,7 @@ func (s *Sums) combine(t *Sums, sign float64) error {
 }
 
 // scaled returns the sums under prior variances multiplied by factor, which
-// multiplies φ by its root. FITC sums cannot be scaled.
+// multiplies φ by its root.
 func (s *Sums) scaled(factor float64) *Sums {
 	t := s.Clone()
 	floats.Scale(factor, t.gram)
@@ -145,7 +139,7 @@ type adder struct {
 	root  []float64 // Rᵀφ
 	diag  []float64 // k_ii
 	prior []float64 // m
-	b0    []float64 // b, then b̃
+	b0    []float64 // b
 	each  []scalars
 }
 
@@ -172,12 +166,9 @@ func (a *adder) addWith(ctx context.Context, p chunk, phi blas64.General, s site
 	s.PseudoTargets(b, prior)
 	root := dense.In(a.root, p.rows, phi.Cols)
 	n := p.x.Len()
-	work := make([]*fitcSite, min(par.Workers(a.b.workers), n))
-	err := par.DoWorker(ctx, len(work), n, func(w, i int) error {
-		if work[w] == nil && a.sums.spec.fitc {
-			work[w] = newFITCSite(a.b.c)
-		}
-		return a.example(i, phi, root, s, prior, b, work[w])
+	err := par.Do(ctx, a.b.workers, n, func(i int) error {
+		a.example(i, phi, root, s, prior)
+		return nil
 	})
 	if err != nil {
 		return err
@@ -204,48 +195,35 @@ func (a *adder) squares(phi blas64.General) {
 	}
 }
 
-// example computes the rows of Rᵀφ, b (b̃ with FITC) and the scalars of one example.
-func (a *adder) example(i int, phi, root blas64.General, s sites.Arrays, prior, b []float64, work *fitcSite) error {
+// example computes the rows of Rᵀφ and the scalars of one example.
+func (a *adder) example(i int, phi, root blas64.General, s sites.Arrays, prior []float64) {
 	c := a.b.c
 	phi, root = dense.Rows(phi, i*c, (i+1)*c), dense.Rows(root, i*c, (i+1)*c)
-	k, r, lambda := a.diag[i*c*c:(i+1)*c*c], s.Block(s.Root, i), s.Block(s.Lambda, i)
+	k := a.diag[i*c*c : (i+1)*c*c]
 	t := scalars{expansion: s.Expansion(i, prior)}
 	for j := range c {
 		row := phi.Data[j*phi.Stride:][:phi.Cols]
 		t.trace += k[j*c+j]
 		t.residual += k[j*c+j] - floats.Dot(row, row)
 	}
-	if a.sums.spec.fitc {
-		residualTo(work.d, k, phi)
-		if err := work.set(r, b[i*c:(i+1)*c]); err != nil {
-			return err
-		}
-		r = work.root
-		copy(b[i*c:(i+1)*c], work.b)
-		t.siteLogDet, t.siteQuad = work.logDet, work.quad
-	}
-	mulTransRoot(root, phi, r)
-	if !a.sums.spec.fitc {
-		// tr Λ_i (k_ii − q_ii)
-		t.weighted = floats.Dot(lambda, k)
-		for j := range c {
-			row := root.Data[j*root.Stride:][:root.Cols]
-			t.weighted -= floats.Dot(row, row)
-		}
+	mulTransRoot(root, phi, s.Block(s.Root, i))
+	// tr Λ_i (k_ii − q_ii)
+	t.weighted = floats.Dot(s.Block(s.Lambda, i), k)
+	for j := range c {
+		row := root.Data[j*root.Stride:][:root.Cols]
+		t.weighted -= floats.Dot(row, row)
 	}
 	a.each[i] = t
-	return nil
 }
 
-// The binary form of sums is little-endian and holds: magic and version; M, C, rank, N
-// and the approximation as uint64; the fingerprint of the inducing inputs; tr
-// K_ZZ and the scalars; rhs; square; the upper triangle of gram by rows; the CRC-32C
-// of everything before.
+// The binary form of sums is little-endian and holds: magic and version; M, C, rank and N
+// as uint64; the fingerprint of the inducing inputs; tr K_ZZ and the scalars; rhs; square;
+// the upper triangle of gram by rows; the CRC-32C of everything before.
 const (
 	sumsMagic   = "fgpsums\x00"
-	sumsVersion = 2
-	sumsHeader  = len(sumsMagic) + 4 + 6*8
-	sumsScalars = 8 // tr K_ZZ and scalars
+	sumsVersion = 3
+	sumsHeader  = len(sumsMagic) + 4 + 5*8
+	sumsScalars = 6 // tr K_ZZ and scalars
 )
 
 var (
@@ -288,11 +266,7 @@ func appendFloats(buf []byte, v ...float64) []byte {
 
 // append writes the numbers that are no sums, but tr K_ZZ, and that of examples.
 func (o sumsSpec) append(buf []byte, n int) []byte {
-	fitc := uint64(0)
-	if o.fitc {
-		fitc = 1
-	}
-	for _, v := range []uint64{uint64(o.m), uint64(o.c), uint64(o.rank), uint64(n), fitc, o.inputs} {
+	for _, v := range []uint64{uint64(o.m), uint64(o.c), uint64(o.rank), uint64(n), o.inputs} {
 		buf = binary.LittleEndian.AppendUint64(buf, v)
 	}
 	return buf
@@ -302,7 +276,7 @@ var errSumsSize = errors.New("sparse: the sums have an impossible size")
 
 // readSpec reads what append writes.
 func readSpec(b []byte) (o sumsSpec, n int, err error) {
-	var head [6]uint64
+	var head [5]uint64
 	for i := range head {
 		head[i] = binary.LittleEndian.Uint64(b[8*i:])
 	}
@@ -311,16 +285,17 @@ func readSpec(b []byte) (o sumsSpec, n int, err error) {
 			return o, 0, errSumsSize
 		}
 	}
-	o = sumsSpec{m: int(head[0]), c: int(head[1]), rank: int(head[2]), fitc: head[4] == 1, inputs: head[5]}
-	if head[4] > 1 || int64(o.rank) > memory.Mul(int64(o.m), int64(o.c)) {
+	o = sumsSpec{m: int(head[0]), c: int(head[1]), rank: int(head[2]), inputs: head[4]}
+	if int64(o.rank) > memory.Mul(int64(o.m), int64(o.c)) {
 		return o, 0, errSumsSize
 	}
 	return o, int(head[3]), nil
 }
 
 // checked returns the data without their checksum. Data that do not begin with magic and
-// the version and have less than that many bytes, or are damaged, are an error.
-func checked(data []byte, magic string, version uint32, least int) ([]byte, error) {
+// the version and have less than that many bytes, or are damaged, are an error. older, if
+// not nil, turns data of the version before into data of this one.
+func checked(data []byte, magic string, version uint32, least int, older func(body []byte) ([]byte, error)) ([]byte, error) {
 	if len(data) < least+4 || string(data[:len(magic)]) != magic {
 		return nil, errors.New("sparse: the data are not those of Sums.MarshalBinary")
 	}
@@ -328,16 +303,34 @@ func checked(data []byte, magic string, version uint32, least int) ([]byte, erro
 	if crc32.Checksum(body, castagnoli) != sum {
 		return nil, errors.New("sparse: the sums are damaged: their checksum is wrong")
 	}
-	if v := binary.LittleEndian.Uint32(body[len(magic):]); v != version {
+	switch v := binary.LittleEndian.Uint32(body[len(magic):]); {
+	case v == version-1 && older != nil:
+		return older(body)
+	case v != version:
 		return nil, fmt.Errorf("sparse: sums of version %d; this program reads version %d", v, version)
 	}
 	return body, nil
 }
 
-// UnmarshalBinary reads sums that MarshalBinary wrote. Data that are cut short,
-// damaged or of another version are an error, and s is then unchanged.
+// sumsOfVersion2 turns sums of version 2 into those of version 3. They have the
+// approximation before the fingerprint of the inducing inputs, 1 for FITC and else 0, and
+// two more scalars, which are 0 except for FITC.
+func sumsOfVersion2(body []byte) ([]byte, error) {
+	const approximation, beyond = sumsHeader - 8, sumsHeader + 8*sumsScalars
+	if len(body) < beyond+24 {
+		return nil, errSumsSize
+	}
+	if binary.LittleEndian.Uint64(body[approximation:]) != 0 {
+		return nil, errFITC
+	}
+	body = slices.Delete(slices.Clone(body), approximation, approximation+8)
+	return slices.Delete(body, beyond, beyond+16), nil
+}
+
+// UnmarshalBinary reads sums that MarshalBinary wrote, also in version 2. Data that are cut
+// short, damaged or of another version are an error, and s is then unchanged.
 func (s *Sums) UnmarshalBinary(data []byte) error {
-	body, err := checked(data, sumsMagic, sumsVersion, sumsHeader)
+	body, err := checked(data, sumsMagic, sumsVersion, sumsHeader, sumsOfVersion2)
 	if err != nil {
 		return err
 	}
@@ -345,7 +338,7 @@ func (s *Sums) UnmarshalBinary(data []byte) error {
 	if err != nil {
 		return err
 	}
-	if int64(len(data)) != sumsSize(o.rank) {
+	if int64(len(body)+4) != sumsSize(o.rank) {
 		return errSumsSize
 	}
 	r := floatReader(body[sumsHeader:])

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,9 +36,9 @@ func (q *problem) rows(t *testing.T, rows []int) (*linearize.Batch, *gp.Sites) {
 // Any split of the data over shards, in any order, through bytes or not,
 // gives the posterior of all data.
 func TestShards(t *testing.T) {
-	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
+	each(t, func(t *testing.T, q *problem) {
 		rng := rand.New(rand.NewPCG(7, 7))
-		z, o := q.some(t), linear(a)
+		z, o := q.some(t), linear()
 		want := q.fit(t, z, o)
 		for range 3 {
 			rows := rng.Perm(q.N)
@@ -80,8 +81,8 @@ func (q *problem) requireSamePosterior(t *testing.T, got, want interface {
 // Adding the rest of the data to a finished posterior, and removing what is
 // too much from one, give the posterior of the data that are left.
 func TestAddAndRemove(t *testing.T) {
-	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
-		z, o := q.some(t), linear(a)
+	each(t, func(t *testing.T, q *problem) {
+		z, o := q.some(t), linear()
 		want := q.fit(t, z, o)
 		head, headSites := q.rows(t, seq(0, 14))
 		tail, tailSites := q.rows(t, seq(14, q.N))
@@ -119,10 +120,10 @@ func seq(lo, hi int) []int {
 func TestAtIsRefitUnderOtherPrior(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		z := q.some(t)
-		p := q.fit(t, z, linear(sparse.Nystrom))
+		p := q.fit(t, z, linear())
 		for _, factor := range []float64{0.01, 1, 7} {
 			got := testref.Must(p.At(t.Context(), factor))(t)
-			want, err := sparse.Fit(t.Context(), scaledKernel{q.Kernel, factor}, q.Train, q.Sites(t), z, linear(sparse.Nystrom))
+			want, err := sparse.Fit(t.Context(), scaledKernel{q.Kernel, factor}, q.Train, q.Sites(t), z, linear())
 			require.NoError(t, err)
 			q.requireSamePosterior(t, got, want)
 			requireNumber(t, "bound", got.EvidenceLowerBound().Value, want.EvidenceLowerBound().Value, shardTol)
@@ -131,8 +132,6 @@ func TestAtIsRefitUnderOtherPrior(t *testing.T) {
 			dual := testref.Must(got.WithData(t.Context(), q.Train, q.Sites(t)))(t)
 			requireClose(t, "α", vec(dual.Alpha()), vec(want.Alpha()), 1e-9)
 		}
-		fitc := q.fit(t, z, linear(sparse.FITC))
-		require.ErrorContains(t, testref.Err(fitc.At(t.Context(), 2)), "FITC")
 		require.Panics(t, func() { p.At(t.Context(), 0) })
 	})
 }
@@ -146,13 +145,8 @@ func TestMergeRefusesOtherSums(t *testing.T) {
 	}
 	z := q.some(t)
 	want := sums(z, nil)
-	for what, s := range map[string]*sparse.Sums{
-		"inducing examples": sums(q.inducing(t, 1, 2, 3, 4, 5, 6, 7), nil),
-		"approximation":     sums(z, linear(sparse.FITC)),
-	} {
-		e := testref.As[*sparse.MismatchError](t, want.Clone().Merge(s))
-		require.Contains(t, e.Error(), what)
-	}
+	e := testref.As[*sparse.MismatchError](t, want.Clone().Merge(sums(q.inducing(t, 1, 2, 3, 4, 5, 6, 7), nil)))
+	require.Contains(t, e.Error(), "inducing examples")
 	b := testref.Must(sparse.NewBuilder(t.Context(), scaledKernel{q.Kernel, 1.001}, z, nil))(t)
 	require.ErrorContains(t, b.Merge(want), "prior")
 }
@@ -187,6 +181,32 @@ func TestSumsBinaryIsChecked(t *testing.T) {
 	require.Equal(t, before, s)
 }
 
+// sumsOfVersion2 are sums as version 2 wrote them, of FITC or not.
+func sumsOfVersion2(data []byte, fitc byte) []byte {
+	const approximation, scalars = 8 + 4 + 4*8, 8 + 4 + 5*8 + 6*8
+	data = slices.Insert(slices.Clone(data), scalars, make([]byte, 16)...)
+	data = slices.Insert(data, approximation, fitc, 0, 0, 0, 0, 0, 0, 0)
+	data[8] = 2
+	return withChecksum(data)
+}
+
+// Sums of version 2 are read, but not those of FITC and damaged ones.
+func TestSumsOfVersion2(t *testing.T) {
+	q := problems(t)[5]
+	b := q.builder(t, q.some(t), nil)
+	require.NoError(t, b.Add(t.Context(), q.Train, q.Sites(t)))
+	data := testref.Must(b.Sums().MarshalBinary())(t)
+	var s sparse.Sums
+	was := sumsOfVersion2(data, 0)
+	require.NoError(t, s.UnmarshalBinary(was))
+	require.Equal(t, b.Sums(), &s)
+	require.EqualError(t, s.UnmarshalBinary(sumsOfVersion2(data, 1)), "sparse: the sums are those of FITC, which this version does not have")
+	for _, n := range []int{60, 100, len(was) - 8} {
+		require.Error(t, s.UnmarshalBinary(withChecksum(slices.Clone(was[:n]))), "%d bytes", n)
+	}
+	require.Equal(t, b.Sums(), &s)
+}
+
 // scaledKernel is a kernel times a factor, by nothing but BlockTo.
 type scaledKernel struct {
 	k interface {
@@ -212,29 +232,29 @@ func (s scaledKernel) DiagTo(dst *mat.Dense, b *linearize.Batch) {
 // To add or remove nothing gives the posterior itself; to remove everything is
 // an error.
 func TestUpdateByNothing(t *testing.T) {
-	both(t, func(t *testing.T, q *problem, a sparse.Approximation) {
-		p := q.fit(t, q.some(t), linear(a))
+	each(t, func(t *testing.T, q *problem) {
+		p := q.fit(t, q.some(t), linear())
 		none := q.Train.Slice(0, 0)
 		for _, s := range []*gp.Sites{nil, {}} {
 			same := testref.Must(p.Remove(t.Context(), nil, s))(t)
 			require.Same(t, p, same)
 			same = testref.Must(p.Add(t.Context(), none, s))(t)
 			require.Same(t, p, same)
-			b := q.builder(t, q.some(t), linear(a))
+			b := q.builder(t, q.some(t), linear())
 			require.NoError(t, b.Add(t.Context(), q.Train, q.Sites(t)))
 			require.NoError(t, b.Add(t.Context(), none, s))
 			require.NoError(t, b.Remove(t.Context(), none, s))
 			require.Equal(t, q.N, b.Sums().Len())
 		}
 		require.ErrorContains(t, testref.Err(p.Remove(t.Context(), seq(0, q.N), q.Sites(t))), "all training examples")
-		_, err := q.emptied(t, a).WithData(t.Context(), none, &gp.Sites{})
+		_, err := q.emptied(t).WithData(t.Context(), none, &gp.Sites{})
 		require.ErrorContains(t, err, "no training examples")
 	})
 }
 
 // emptied is a posterior from which all data were removed.
-func (q *problem) emptied(t *testing.T, a sparse.Approximation) *sparse.Projected {
-	b := q.builder(t, q.some(t), linear(a))
+func (q *problem) emptied(t *testing.T) *sparse.Projected {
+	b := q.builder(t, q.some(t), linear())
 	return testref.Must(b.Posterior(t.Context()))(t)
 }
 
@@ -283,10 +303,9 @@ func TestZeroInducing(t *testing.T) {
 	}
 }
 
-// What is no approximation has a name, and missing sites say so.
+// Missing sites say so.
 func TestZeroValues(t *testing.T) {
 	q := problems(t)[2]
-	require.Equal(t, "Approximation(7)", sparse.Approximation(7).String())
 	const missing = "sites: the sites of the examples are missing"
 	for _, s := range []*gp.Sites{nil, {}} {
 		require.PanicsWithValue(t, missing, func() { _, _ = sparse.Fit(t.Context(), q.Kernel, q.Train, s, q.some(t), nil) })

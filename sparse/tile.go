@@ -128,8 +128,8 @@ func JoinTiles(tiles []*Tile) (*Sums, error) {
 // square and gram.
 const (
 	tileMagic   = "fgptile\x00"
-	tileVersion = 1
-	tileHeader  = len(tileMagic) + 4 + 8*8
+	tileVersion = 2
+	tileHeader  = len(tileMagic) + 4 + 7*8
 )
 
 var (
@@ -161,7 +161,7 @@ func (t *Tile) MarshalBinary() ([]byte, error) {
 // UnmarshalBinary reads a tile that MarshalBinary wrote. Data that are cut short,
 // damaged or of another version are an error, and t is then unchanged.
 func (t *Tile) UnmarshalBinary(data []byte) error {
-	body, err := checked(data, tileMagic, tileVersion, tileHeader)
+	body, err := checked(data, tileMagic, tileVersion, tileHeader, nil)
 	if err != nil {
 		return err
 	}

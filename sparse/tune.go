@@ -40,8 +40,8 @@ const (
 //
 // Tune assumes that the score has one minimum in the logarithm of the factor. It
 // goes downhill by factors of 10, then halves its step down to 15 %. Factors stay
-// between 10⁻⁶ and 10⁶. It fails without held-out examples, for FITC (see At), where
-// no score is finite, and with an error of score.
+// between 10⁻⁶ and 10⁶. It fails without held-out examples, where no score is finite,
+// and with an error of score.
 func (p *Projected) Tune(ctx context.Context, t *Prepared, score func(mean, cov *mat.Dense) (float64, error)) (*Tuned, error) {
 	if t.Len() == 0 {
 		return nil, fmt.Errorf("sparse: no held-out examples to choose the prior precision on")

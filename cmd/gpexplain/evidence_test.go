@@ -62,7 +62,7 @@ func TestEvidenceFlags(t *testing.T) {
 func TestEvidenceByMethod(t *testing.T) {
 	for _, name := range []string{"two-moons", "poisson", "categorical"} {
 		ref := openReference(t, name)
-		for _, method := range []string{"subset", "nystrom", "fitc", "cg"} {
+		for _, method := range []string{"subset", "nystrom", "cg"} {
 			args := []string{"--json", "--method", method}
 			if method != "cg" {
 				args = append(args, "--inducing", strconv.Itoa(ref.n))
@@ -106,7 +106,7 @@ func of(groups []result.EvidenceGroup, value func(g *result.EvidenceGroup) resul
 func TestEvidenceGradient(t *testing.T) {
 	for _, name := range toys {
 		ref, want := openReference(t, name), testref.Open(t, "selection/"+name)
-		for _, method := range []string{"exact", "nystrom", "fitc", "subset", "cg"} {
+		for _, method := range []string{"exact", "nystrom", "subset", "cg"} {
 			args := []string{"--json", "--method", method}
 			if problem.IsSparse(method) {
 				args = append(args, "--inducing", strconv.Itoa(ref.n))

@@ -84,8 +84,8 @@ and the data are needed again, and must be the same.`,
 			flags.Not("posterior", "; leave it out", "checkpoint"),
 			flags.Apart(": select once, then compute parts with --inducing-file", "select-only", "shard"),
 			flags.For("shard", " I/N; give it too", "inducing-file"),
-			flags.Refuse("--select-only is for --method nystrom or fitc, not {method}", "select-only", "method", "!method=nystrom|fitc"),
-			flags.Refuse("--shard is for --method nystrom or fitc, not {method}", "shard", "!inducing-file", "method", "!method=nystrom|fitc"),
+			flags.Refuse("--select-only is for --method nystrom, not {method}", "select-only", "method", "!method=nystrom"),
+			flags.Refuse("--shard is for --method nystrom, not {method}", "shard", "!inducing-file", "method", "!method=nystrom"),
 			flags.Not("select-only shard", ": a pass over all rows through inducing examples has none; leave one of them out", "posterior", "without", "append", "checkpoint", "tune-prior", "within", "with-inputs"),
 			flags.Not("select-only shard", ": give it to gpexplain merge, which has all parts", "calibrate"),
 		},
@@ -100,7 +100,7 @@ func (s *fitVerb) add(c *cobra.Command) {
 	flags.Answer(c, &s.posterior)
 	flags.Calibration(c, &s.calibrate)
 	flags.Tune(c, &s.posterior)
-	f.StringVar(&s.checkpoint, "checkpoint", "", "keep the state of --method nystrom or fitc in `FILE` while it passes over the data, or the choice of rows and the refit of --method kept, and go on from there where it exists; where memory was short of the rows that --within takes, it stays for a fit with more")
+	f.StringVar(&s.checkpoint, "checkpoint", "", "keep the state of --method nystrom in `FILE` while it passes over the data, or the choice of rows and the refit of --method kept, and go on from there where it exists; where memory was short of the rows that --within takes, it stays for a fit with more")
 	f.BoolVar(&s.inputs, "with-inputs", false, "put the training inputs into the file, so that the training data are not needed again")
 	f.BoolVar(&s.bundle, "bundle", false, "put the network and the training inputs into the file, so that it answers on a machine that has nothing else; it then holds personal data if the training rows do, but no paths")
 	f.BoolVar(&s.withoutInputs, "without-inputs", false, "of the training inputs put those of the inducing rows alone into the file of --bundle: it predicts, without scores of novelty, and names all rows by number and ID, but explains with --data alone")

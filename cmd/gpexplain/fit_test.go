@@ -52,11 +52,9 @@ func fitArgs() map[string][]string {
 		"nystrom":       {"--method", "nystrom", "--inducing", "20", "--select", "kmeans"},
 		"nystrom refit": {"--method", "nystrom", "--inducing", "20", "--refit"},
 		"all":           {"--method", "nystrom"},
-		"fitc":          {"--method", "fitc", "--inducing", "20"},
 		"kept":          {"--within", "0.05"},
 		"kept refit":    {"--method", "kept", "--refit"},
 		"nystrom, kept": {"--method", "nystrom", "--inducing", "20", "--within", "0.05"},
-		"fitc refit":    {"--method", "fitc", "--inducing", "20", "--refit"},
 		"cg":            {"--method", "cg"},
 		"cg refit":      {"--method", "cg", "--refit"},
 	}

@@ -134,7 +134,6 @@ func TestWithinRefusals(t *testing.T) {
 		"fit -o a --certify":                                      "--certify is for --method kept, or exact with --within, not exact",
 		"fit -o a --within 0.1 --method nystrom --tune-prior loo": "--within with --method nystrom is not for --tune-prior loo; give --method kept",
 		"fit -o a --within 0.1 --method nystrom --checkpoint b":   "--checkpoint is for passes over all rows; leave --within out",
-		"fit -o a --method fitc --tune-prior":                     "--tune-prior is not for --method fitc, whose sums over the data hold for one prior; leave it out, or give --method nystrom",
 	} {
 		require.Equal(t, "gpexplain: "+want+"\n", refuse(t, 2, strings.Fields(line)...), line)
 	}

@@ -174,7 +174,7 @@ func TestUsageMessages(t *testing.T) {
 		"help bogus":                           "there is no verb \"bogus\"; see gpexplain help",
 		"expalin":                              "there is no verb \"expalin\"; did you mean explain?",
 		"help expalin":                         "there is no verb \"expalin\"; did you mean explain?",
-		"explain --method nystorm":             "--method \"nystorm\" must be exact, kept, subset, nystrom, fitc, cg or auto; did you mean nystrom?",
+		"explain --method nystorm":             "--method \"nystorm\" must be exact, kept, subset, nystrom, cg or auto; did you mean nystrom?",
 		"explain --likelihood normal":          "--likelihood \"normal\" must be gaussian, bernoulli, categorical, poisson, negative-binomial:R or heteroscedastic",
 		"explain --likelihood Poisson":         "--likelihood \"Poisson\" must be gaussian, bernoulli, categorical, poisson, negative-binomial:R or heteroscedastic; did you mean poisson?",
 		"explain --calibrate held-out":         "--calibrate \"held-out\" must be loo, heldout or none; did you mean heldout?",

@@ -146,6 +146,17 @@ func TestFlagsOfSavedPosterior(t *testing.T) {
 	require.Contains(t, refuse(t, 1, append(predict, old, "--tune-prior=loo")...), "--tune-prior loo is not what it was fitted with; ")
 }
 
+// A posterior by FITC, which earlier versions had, is refused with what to type.
+func TestSavedByFITC(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.gp")
+	succeed(t, small("fit", "--quiet", "--method", "nystrom", "--inducing", "5", "-o", file)...)
+	old := remade(t, file, func(h map[string]any) { h["fit"].(map[string]any)["method"] = "fitc" }, nil)
+	for _, verb := range []string{"predict", "explain"} {
+		line := refuse(t, 1, verb, "--data", "digits:400,100", "--posterior", old)
+		require.Equal(t, "gpexplain: "+old+": is of --method fitc, which this version does not have; fit it again with --method nystrom\n", line)
+	}
+}
+
 // remade writes a saved posterior again with another header or rows.
 func remade(t *testing.T, from string, header func(h map[string]any), inputs func(h map[string]any)) string {
 	t.Helper()

@@ -30,7 +30,7 @@ type shardFlags struct {
 
 func (s *shardFlags) add(c *cobra.Command) {
 	f := c.Flags()
-	f.BoolVar(&s.selectOnly, "select-only", false, "write only the match, the mode there and the inducing examples of --method nystrom or fitc, once for all parts")
+	f.BoolVar(&s.selectOnly, "select-only", false, "write only the match, the mode there and the inducing examples of --method nystrom, once for all parts")
 	f.StringVar(&s.inducing, "inducing-file", "", "with --shard: take the inducing examples, the match and the mode of `FILE`, which --select-only wrote, with its model and data")
 	f.StringVar(&s.text, "shard", "", "write part `I/N` of the sums over the training rows, 0/N to N-1/N, for gpexplain merge")
 }

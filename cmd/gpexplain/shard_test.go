@@ -101,19 +101,15 @@ func firstLine(s string) string {
 	return line
 }
 
-// Rows as inducing elements, many outputs and FITC go through parts too.
+// Rows as inducing elements and several outputs go through parts too.
 func TestMergeOfOthers(t *testing.T) {
 	net := filepath.Join(t.TempDir(), "net.onnx")
 	succeed(t, "train", "--quiet", "--data", "digits:300,40", "--classes", "1,4,9", "--arch", "mlp:4-3", "--epochs", "2", "--lbfgs", "2", "--out", net)
-	for _, method := range [][]string{{"--select", "strength", "--inducing", "12"}, {"--method", "fitc", "--inducing", "9"}} {
+	for _, how := range [][]string{{"--select", "strength", "--inducing", "12"}, {"--inducing", "9"}} {
 		dir := t.TempDir()
 		file := func(name string) string { return filepath.Join(dir, name) }
-		args := append([]string{"--model", net, "--data", "digits:300,40", "--quiet"}, method...)
-		one := args
-		if method[0] == "--select" {
-			one = append(args, "--method", "nystrom")
-		}
-		whole := succeed(t, append([]string{"fit", "--json", "-o", file("whole.gp")}, one...)...)
+		args := append([]string{"--model", net, "--data", "digits:300,40", "--quiet"}, how...)
+		whole := succeed(t, append([]string{"fit", "--json", "-o", file("whole.gp"), "--method", "nystrom"}, args...)...)
 		succeed(t, append([]string{"fit", "--select-only", "-o", file("z.gp")}, args...)...)
 		parts := fitParts(t, dir, "z", 3, "--inducing-file", file("z.gp"))
 		requireSameJSON(t, whole, succeed(t, append([]string{"merge", "--json", "--quiet", "-o", file("all.gp")}, parts...)...), "timings", "bytes", "file")
@@ -338,7 +334,7 @@ func TestPartUsage(t *testing.T) {
 		`--shard "x" is no part`:                          {"--shard", "x"},
 		"--inducing-file is for --shard":                  {"--inducing-file", "z.gp"},
 		"--select-only and --shard exclude":               {"--select-only", "--shard", "0/1"},
-		"--shard is for --method nystrom or fitc":         {"--shard", "0/1", "--method", "exact"},
+		"--shard is for --method nystrom, not exact":      {"--shard", "0/1", "--method", "exact"},
 		"--tune-prior is not for --select-only":           {"--select-only", "--tune-prior"},
 		"--calibrate is not for --select-only or --shard": {"--shard", "0/1", "--calibrate", "none"},
 		"--shard needs --inducing-file FILE":              {"--shard", "0/2"},

@@ -325,8 +325,6 @@ func fittedBy(f *result.Fit) string {
 		return fmt.Sprintf("exact for the %s of the training data that say most", result.Some(f.Certificate.Kept, "row", "rows"))
 	case "nystrom":
 		return fmt.Sprintf("a Nyström approximation with %s", inducingOf(f))
-	case "fitc":
-		return fmt.Sprintf("a FITC approximation with %s", inducingOf(f))
 	case "cg":
 		return "exact, by conjugate gradients"
 	case "weights":

@@ -98,7 +98,7 @@ type Fit struct {
 	Parameters     int                `json:"parameters"`
 	PriorPrecision Float              `json:"prior_precision"` // NaN if parameters have different ones
 	Refit          bool               `json:"refit"`
-	Method         string             `json:"method"`        // exact, kept, subset, nystrom, fitc, cg, weights or labels
+	Method         string             `json:"method"`        // exact, kept, subset, nystrom, cg, weights or labels
 	Inducing       Index              `json:"inducing"`      // M; -1 without inducing examples
 	TraceError     Float              `json:"trace_error"`   // tr(K − Q)/tr K over the training examples; NaN for a subset
 	GradientNorm   Float              `json:"gradient_norm"` // of the MAP objective at θ*

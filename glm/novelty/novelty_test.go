@@ -57,10 +57,14 @@ func posteriors(t *testing.T, q *testkit.Problem) map[string]gp.Dual {
 	s, z := q.Sites(t), &sparse.Inducing{Rows: allRows(q.N), Batch: q.Train}
 	exact := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, s, nil))(t)
 	nystrom := testref.Must(sparse.Fit(t.Context(), q.Kernel, testkit.InTiles(q.Train, 7), s, z, nil))(t)
-	fitc, err := sparse.Fit(t.Context(), q.Kernel, q.Train, s, z, &sparse.Options{Approximation: sparse.FITC})
-	require.NoError(t, err)
+	rows, directions := make([]int, q.N*q.C), mat.NewDense(q.N*q.C, q.C, nil)
+	for i := range rows {
+		rows[i] = i / q.C
+		directions.Set(i, i%q.C, 1)
+	}
+	pairs := testref.Must(sparse.Fit(t.Context(), q.Kernel, q.Train, s, testref.Must(sparse.GatherDirections(t.Context(), q.Train, rows, directions))(t), nil))(t)
 	gradients := testref.Must(cg.Fit(t.Context(), q.Kernel, testkit.InTiles(q.Train, 9), s, nil))(t)
-	return map[string]gp.Dual{"exact": exact, "nystrom": nystrom, "fitc": fitc, "cg": gradients}
+	return map[string]gp.Dual{"exact": exact, "nystrom": nystrom, "pairs": pairs, "cg": gradients}
 }
 
 // relative returns tr v/√tr κ of examples with these covariances.

@@ -147,7 +147,7 @@ func (r route) fits(post gp.Dual) bool {
 	case *gp.Exact:
 		return !r.Reused && (r.Exact || len(r.Inducing) > 0)
 	case *sparse.Posterior:
-		return !r.Exact && (len(r.Inducing) > 0 || r.Reused && p.Approximation() == sparse.Nystrom && !p.Inducing().Pairs())
+		return !r.Exact && (len(r.Inducing) > 0 || r.Reused && !p.IsSubset() && !p.Inducing().Pairs())
 	}
 	return !r.Exact && !r.Reused && len(r.Inducing) > 0
 }

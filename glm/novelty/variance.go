@@ -134,7 +134,7 @@ func routeBeside(post gp.Dual, o *Options) route {
 	if _, ok := post.(*gp.Exact); ok && gp.Bytes(n, c) <= gp.MemoryBudget(o.MaxMemory) {
 		return route{Exact: true}
 	}
-	if p, ok := post.(*sparse.Posterior); ok && p.Approximation() == sparse.Nystrom && !p.Inducing().Pairs() {
+	if p, ok := post.(*sparse.Posterior); ok && !p.IsSubset() && !p.Inducing().Pairs() {
 		return route{Reused: true}
 	}
 	m := max(1, inducedRows/c)

@@ -12,7 +12,7 @@ import (
 )
 
 // MethodNames are the methods in words.
-var MethodNames = map[string]string{"exact": "exact", "subset": "subset-of-data", "nystrom": "Nyström", "fitc": "FITC", "kept": "exact on kept rows", "cg": "exact (conjugate gradients)", "weights": "over the parameters"}
+var MethodNames = map[string]string{"exact": "exact", "subset": "subset-of-data", "nystrom": "Nyström", "kept": "exact on kept rows", "cg": "exact (conjugate gradients)", "weights": "over the parameters"}
 
 // ApproximationText is the error report.
 func ApproximationText(w io.Writer, f *result.Fit, a *result.Approximation) {

@@ -12,11 +12,6 @@ func Trsm(s blas.Side, tA blas.Transpose, alpha float64, a blas64.Triangular, b 
 	trsm(s, tA, alpha, a, b, limit{})
 }
 
-// Trsm1 is Trsm on the caller's goroutine. It gives the same bits.
-func Trsm1(s blas.Side, tA blas.Transpose, alpha float64, a blas64.Triangular, b blas64.General) {
-	trsm(s, tA, alpha, a, b, limit{workers: 1})
-}
-
 func trsm(s blas.Side, tA blas.Transpose, alpha float64, a blas64.Triangular, b blas64.General, l limit) error {
 	if foreign() {
 		return l.foreign(func() { blas64.Trsm(s, tA, alpha, a, b) })

@@ -108,7 +108,7 @@ func TestTrsmBits(t *testing.T) {
 				b, first = general(rnd, cols, n, 0), func(x blas64.General) blas64.General { return slice(x, 0, 3, 0, n) }
 			}
 			want := clone(b)
-			Trsm1(s, tA, 2, a, want)
+			trsm(s, tA, 2, a, want, limit{workers: 1})
 			for _, procs := range []int{1, 2, 7} {
 				got := clone(b)
 				withProcs(procs, func() { Trsm(s, tA, 2, a, got) })

@@ -452,7 +452,7 @@ type leaver func(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linea
 // examples at θ*, with means by kept rows (E16). warning says where the means are only rough.
 func (q *Posterior) leaver(ctx context.Context, c *job.Job, p *problem.Problem) (l leaver, warning, err error) {
 	s, ok := q.Dual.(*sparse.Posterior)
-	if !ok || !problem.ThroughInducing(q.How.Name) || s.Refitted() || q.How.mean != gp.Network || q.traceError <= looseTrace { // that of kept rows is not known
+	if !ok || q.How.Name != "nystrom" || s.Refitted() || q.How.mean != gp.Network || q.traceError <= looseTrace { // that of kept rows is not known
 		return q.Dual.LeaveOneOutTo, nil, nil
 	}
 	kernel := ntk.New(q.prior, p.Model.Net.Theta(), nil)

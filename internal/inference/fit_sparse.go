@@ -89,11 +89,7 @@ func (f *fit) inducing(ctx context.Context) (*sparse.Inducing, error) {
 }
 
 func (f *fit) sparseOptions() *sparse.Options {
-	o := &sparse.Options{Mean: f.mean(), MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
-	if f.flags.Method == "fitc" {
-		o.Approximation = sparse.FITC
-	}
-	return o
+	return &sparse.Options{Mean: f.mean(), MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
 }
 
 // sparsePosterior notes the evidence of a posterior with inducing examples and what they leave out.

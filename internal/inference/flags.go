@@ -55,7 +55,7 @@ func (s *Flags) Check() error {
 	case s.Within < 0 || s.Within > MostWithin || s.Within > 0 && m != "kept" && m != "nystrom" && m != methodAuto:
 		return fmt.Errorf("rows cannot be left out within %v by the method %s", s.Within, m)
 	case s.Selection != "" && !(slices.Contains(Selections, s.Selection) && problem.IsSparse(m)):
-		return fmt.Errorf("there is no selection %q for the method %s; take one of %v with nystrom, fitc or subset", s.Selection, m, Selections)
+		return fmt.Errorf("there is no selection %q for the method %s; take one of %v with nystrom or subset", s.Selection, m, Selections)
 	case s.Tune != "" && !slices.Contains(Tunings, s.Tune):
 		return fmt.Errorf("there is no way %q to choose the prior precision; take one of %v", s.Tune, Tunings)
 	case s.At != "" && !IsAt(s.At):

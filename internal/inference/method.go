@@ -153,7 +153,7 @@ func solverOf(method string) *solver {
 	case "subset":
 		through.leftOut, through.bound = 0, func(*Posterior) string { return " of the subset" }
 		return through
-	case "nystrom", "fitc":
+	case "nystrom":
 		return through
 	}
 	return &solver{} // of weights, over which Fit is not called

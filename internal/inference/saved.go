@@ -50,7 +50,7 @@ func CheckWithout(method, selection string) error {
 	if problem.IsSparse(method) && selection != result.SelectStrength {
 		return nil
 	}
-	return job.FullErrorf("a posterior of --method %s predicts from all its training inputs, so that a file without them could not; give --method nystrom, fitc or subset, whose file needs those of the inducing rows alone", cmp.Or(method, "exact"))
+	return job.FullErrorf("a posterior of --method %s predicts from all its training inputs, so that a file without them could not; give --method nystrom or subset, whose file needs those of the inducing rows alone", cmp.Or(method, "exact"))
 }
 
 // Save writes the posterior to a file.

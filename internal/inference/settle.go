@@ -169,7 +169,7 @@ func (f *fit) openNoise(ctx context.Context, lik *glm.Gaussian, q *Posterior) (*
 			return nil, err
 		}
 	}
-	if dual, ok := q.Dual.(*sparse.Posterior); ok && problem.ThroughInducing(f.flags.Method) {
+	if dual, ok := q.Dual.(*sparse.Posterior); ok && f.flags.Method == "nystrom" {
 		if dual, err = dual.ScaleNoise(ctx, f.kernel, factor, f.sites); err != nil {
 			return nil, err
 		}

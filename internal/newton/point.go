@@ -2,14 +2,13 @@ package newton
 
 import "gonum.org/v1/gonum/floats"
 
-// A Point is a function f = m + Φᵀw + Kα with prior mean m. One of the two sums may be missing. w has coefficients
-// of features Φ, or parameters in units of their prior standard deviation. α is a dual vector.
+// A Point is a function f = m + Φᵀw or f = m + Kα with prior mean m. w has coefficients of features Φ, or parameters
+// in units of their prior standard deviation. α is a dual vector.
 type Point struct {
 	F       []float64 // f at the training examples, N·C
-	Weights []float64 // w; nil without Φᵀw
-	Span    []float64 // Φᵀw at the training examples; needed only beside α
-	Dual    []float64 // α, N·C; nil without Kα
-	KDual   []float64 // Kα; nil where it is f − m − Φᵀw
+	Weights []float64 // w; nil with α
+	Dual    []float64 // α, N·C; nil with w
+	KDual   []float64 // Kα; nil where it is f − m
 	slope   []float64 // Objective.Gradient; nil where it was not computed
 	Value   float64   // the objective; 0 where it was not computed
 }
@@ -28,7 +27,7 @@ var _ Line[*Point] = (*Objective)(nil)
 
 // Between returns a + t(b − a), because f is linear in w and α.
 func (o *Objective) Between(a, b *Point, t float64) *Point {
-	p := &Point{Weights: Mix(a.Weights, b.Weights, t), Span: Mix(a.Span, b.Span, t), Dual: Mix(a.Dual, b.Dual, t)}
+	p := &Point{Weights: Mix(a.Weights, b.Weights, t), Dual: Mix(a.Dual, b.Dual, t)}
 	if a.KDual == nil {
 		p.F = Mix(a.F, b.F, t)
 		return p
@@ -41,29 +40,24 @@ func (o *Objective) Between(a, b *Point, t float64) *Point {
 // Objective returns the objective, or −Inf where it is not finite.
 func (o *Objective) Objective(p *Point) float64 {
 	if p.Value == 0 {
-		p.Value = Finite(LogLik(o.Y, p.F) - floats.Dot(p.Weights, p.Weights)/2 - o.Scatter(p)/2)
+		p.Value = Finite(LogLik(o.Y, p.F) - floats.Dot(p.Weights, p.Weights)/2 - o.scatter(p)/2)
 	}
 	return p.Value
 }
 
-// Scatter returns αᵀKα.
-func (o *Objective) Scatter(p *Point) float64 {
+// scatter returns αᵀKα.
+func (o *Objective) scatter(p *Point) float64 {
 	if p.KDual != nil {
 		return floats.Dot(p.Dual, p.KDual)
 	}
 	sum := 0.0
 	for i, a := range p.Dual {
-		d := p.F[i] - o.Prior[i]
-		if len(p.Span) > 0 {
-			d -= p.Span[i]
-		}
-		sum += a * d
+		sum += a * (p.F[i] - o.Prior[i])
 	}
 	return sum
 }
 
-// Slope returns (r(f) − α)ᵀ(f_b − f_a) − wᵀ(w_b − w_a) + αᵀΦᵀ(w_b − w_a) with f, w and α at p. It follows from
-// K(α_b − α_a) = f_b − f_a − Φᵀ(w_b − w_a).
+// Slope returns (r(f) − α)ᵀ(f_b − f_a) − wᵀ(w_b − w_a) with f, w and α at p, as K(α_b − α_a) = f_b − f_a.
 func (o *Objective) Slope(p, a, b *Point) float64 {
 	if o.Gradient != nil {
 		if p.slope == nil {
@@ -71,13 +65,7 @@ func (o *Objective) Slope(p, a, b *Point) float64 {
 		}
 		return floats.Dot(p.slope, Minus(b.Weights, a.Weights))
 	}
-	slope := Slope(o.Y, p.F, p.Dual, a.F, b.F) - floats.Dot(p.Weights, Minus(b.Weights, a.Weights))
-	if len(p.Span) > 0 {
-		for i, v := range p.Dual {
-			slope += v * (b.Span[i] - a.Span[i])
-		}
-	}
-	return slope
+	return Slope(o.Y, p.F, p.Dual, a.F, b.F) - floats.Dot(p.Weights, Minus(b.Weights, a.Weights))
 }
 
 // Values returns f at the training examples.

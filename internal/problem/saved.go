@@ -21,13 +21,10 @@ import (
 )
 
 // Methods are those that a posterior is computed by.
-var Methods = []string{"exact", "kept", "subset", "nystrom", "fitc", "cg"}
+var Methods = []string{"exact", "kept", "subset", "nystrom", "cg"}
 
 // IsSparse tells whether posteriors of a method have inducing examples.
-func IsSparse(method string) bool { return method == "subset" || ThroughInducing(method) }
-
-// ThroughInducing tells whether posteriors of a method take all data through inducing examples.
-func ThroughInducing(method string) bool { return method == "nystrom" || method == "fitc" }
+func IsSparse(method string) bool { return method == "subset" || method == "nystrom" }
 
 // The file of a saved posterior holds a header with its calibration, the leave-one-out predictions of training rows,
 // the sections of the library, whose fingerprints tell the model and the training examples, and with --with-inputs the
@@ -169,6 +166,9 @@ func openSaved(ctx context.Context, c *job.Job, path string, kind FileKind, f *F
 		return nil, err
 	}
 	h := &v.Header
+	if h.Fit.Method == "fitc" {
+		return nil, &store.Error{File: path, Problem: "is of --method fitc, which this version does not have", Remedy: "fit it again with --method nystrom"}
+	}
 	if k := h.Fit.Calibration; k != nil && k.Temperature == 0 {
 		k.Temperature = 1 // of an older version
 	}

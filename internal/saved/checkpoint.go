@@ -49,7 +49,7 @@ func (f *Fit) Check(r *store.Reader) {
 	switch {
 	case r.Err() != nil:
 	case was.Version != f.Version:
-		_ = r.Fail(OtherFit, "is a checkpoint in version %d of its format, this program reads version %d", was.Version, f.Version)
+		_ = r.Fail("start again without it", "is a checkpoint in version %d of its format, this program reads version %d", was.Version, f.Version)
 	case was.Of != f.Of:
 		Differs(r, fmt.Sprintf("its kind, %s and not %s", was.Of, f.Of))
 	case was.N != f.N:

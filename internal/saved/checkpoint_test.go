@@ -62,6 +62,6 @@ func TestFitTellsOthers(t *testing.T) {
 			continue
 		}
 		require.ErrorContains(t, r.Err(), o.want)
-		require.ErrorContains(t, r.Err(), saved.OtherFit, "the remedy")
+		require.ErrorContains(t, r.Err(), "start again without it", "the remedy")
 	}
 }

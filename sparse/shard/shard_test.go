@@ -17,6 +17,7 @@ import (
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/sparse/shard"
 	"github.com/funcgp/funcgp/store"
@@ -35,14 +36,22 @@ type task struct {
 	move []float64 // v* − θ*, at which the sites are; nil for θ*
 }
 
-func newTask(t *testing.T, q *testkit.Problem, a sparse.Approximation) *task {
+func newTask(t *testing.T, q *testkit.Problem) *task {
 	t.Helper()
 	rows := []int{9, 2, 17, 5, 0}
 	b := testref.Must(q.Train.Gather(t.Context(), rows))(t)
-	s := &task{Problem: q, z: &sparse.Inducing{Rows: rows, Batch: b}, o: &sparse.Options{Approximation: a, Mean: gp.LinearGaussian}}
+	s := &task{Problem: q, z: &sparse.Inducing{Rows: rows, Batch: b}, o: &sparse.Options{Mean: gp.LinearGaussian}}
 	builder := testref.Must(sparse.NewBuilder(t.Context(), q.Kernel, s.z, s.o))(t)
 	s.base = testref.Must(builder.Posterior(t.Context()))(t)
 	return s
+}
+
+// withOtherPrior is the problem under another prior.
+func withOtherPrior(t *testing.T, q *testkit.Problem) *testkit.Problem {
+	t.Helper()
+	other := *q
+	other.Kernel = ntk.New(testref.Must(ntk.NewIsotropic(3, nil))(t), q.Theta, nil)
+	return &other
 }
 
 func (s *task) identity() shard.Identity {
@@ -89,36 +98,34 @@ func sites(t *testing.T, set *shard.Set, c int) *gp.Sites {
 // pass over all data, and the order of the files does not change one bit.
 func TestMergeIsOnePass(t *testing.T) {
 	for _, q := range testkit.Problems(t) {
-		for _, a := range []sparse.Approximation{sparse.Nystrom, sparse.FITC} {
-			t.Run(fmt.Sprint(q.Name, a), func(t *testing.T) {
-				s := newTask(t, q, a)
-				want := testref.Must(sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), s.z, s.o))(t)
-				for _, n := range []int{1, 2, 7} {
-					if n == 7 { // at another point than θ*
-						s.move = make([]float64, q.Train.P)
-						for i := range s.move {
-							s.move[i] = .1 * math.Sin(float64(i))
-						}
-						moved := testref.Must(gp.SitesMoved(t.Context(), q.Train, s.move, q.Targets()))(t)
-						want = testref.Must(sparse.Fit(t.Context(), q.Kernel, q.Train, moved, s.z, s.o))(t)
+		t.Run(q.Name, func(t *testing.T) {
+			s := newTask(t, q)
+			want := testref.Must(sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), s.z, s.o))(t)
+			for _, n := range []int{1, 2, 7} {
+				if n == 7 { // at another point than θ*
+					s.move = make([]float64, q.Train.P)
+					for i := range s.move {
+						s.move[i] = .1 * math.Sin(float64(i))
 					}
-					paths := s.write(t, t.TempDir(), n)
-					var first []byte
-					for range 2 {
-						set := testref.Must(shard.Open(paths))(t)
-						p := testref.Must(set.Merge(t.Context(), s.base))(t)
-						data := testref.Must(p.Sums().MarshalBinary())(t)
-						if first == nil {
-							first = data
-						}
-						require.Equal(t, first, data, "the order of the files changes the sums")
-						got := testref.Must(p.WithData(t.Context(), q.Train, sites(t, set, q.C)))(t)
-						requireSame(t, q, got, want)
-						slices.Reverse(paths)
-					}
+					moved := testref.Must(gp.SitesMoved(t.Context(), q.Train, s.move, q.Targets()))(t)
+					want = testref.Must(sparse.Fit(t.Context(), q.Kernel, q.Train, moved, s.z, s.o))(t)
 				}
-			})
-		}
+				paths := s.write(t, t.TempDir(), n)
+				var first []byte
+				for range 2 {
+					set := testref.Must(shard.Open(paths))(t)
+					p := testref.Must(set.Merge(t.Context(), s.base))(t)
+					data := testref.Must(p.Sums().MarshalBinary())(t)
+					if first == nil {
+						first = data
+					}
+					require.Equal(t, first, data, "the order of the files changes the sums")
+					got := testref.Must(p.WithData(t.Context(), q.Train, sites(t, set, q.C)))(t)
+					requireSame(t, q, got, want)
+					slices.Reverse(paths)
+				}
+			}
+		})
 	}
 }
 
@@ -126,7 +133,7 @@ func TestMergeIsOnePass(t *testing.T) {
 // as parts with their sums. Neither is taken for the other.
 func TestSumsApart(t *testing.T) {
 	q := testkit.Problems(t)[2]
-	s, dir := newTask(t, q, sparse.Nystrom), t.TempDir()
+	s, dir := newTask(t, q), t.TempDir()
 	whole := testref.Must(shard.Open(s.write(t, dir, 3)))(t)
 	want := testref.Must(whole.Merge(t.Context(), s.base))(t)
 	var paths []string
@@ -153,8 +160,8 @@ func TestSumsApart(t *testing.T) {
 	_, err = shard.OpenApart(paths, s.compute(t, shard.Part{Number: 0, Of: 3}).Sums)
 	require.ErrorContains(t, err, "the sums added apart are of 6 examples, and the parts of 20")
 	other := testref.Must(shard.OpenApart(paths, sums))(t)
-	_, err = other.Merge(t.Context(), newTask(t, q, sparse.FITC).base)
-	require.ErrorContains(t, err, "the sums added apart: sparse: the sums differ in their approximation")
+	_, err = other.Merge(t.Context(), newTask(t, withOtherPrior(t, q)).base)
+	require.ErrorContains(t, err, "the sums added apart: sparse: the sums differ in their prior")
 }
 
 func requireSame(t *testing.T, q *testkit.Problem, got, want *sparse.Posterior) {
@@ -173,7 +180,7 @@ func requireSame(t *testing.T, q *testkit.Problem, got, want *sparse.Posterior) 
 // the name of its file, with what differs.
 func TestRefusals(t *testing.T) {
 	q := testkit.Problems(t)[2]
-	s, dir := newTask(t, q, sparse.Nystrom), t.TempDir()
+	s, dir := newTask(t, q), t.TempDir()
 	paths := s.write(t, dir, 4)
 	refused := func(problem string, paths ...string) {
 		t.Helper()
@@ -190,7 +197,7 @@ func TestRefusals(t *testing.T) {
 		"the graph":             func(p *shard.Shard) { p.Identity.Model.Graph[0]++ },
 		"the parameters":        func(p *shard.Shard) { p.Identity.Model.Parameters[0]++ },
 		"the likelihood":        func(p *shard.Shard) { p.Identity.Likelihood = "poisson" },
-		"the method":            func(p *shard.Shard) { p.Identity.Method = "fitc" },
+		"the method":            func(p *shard.Shard) { p.Identity.Method = "subset" },
 		"the files":             func(p *shard.Shard) { p.Identity.Files[0]++ },
 		"which rows":            func(p *shard.Shard) { p.Identity.Rows[0]++ },
 		"the targets":           func(p *shard.Shard) { p.Identity.Targets[0]++ },
@@ -227,7 +234,7 @@ func TestRefusals(t *testing.T) {
 
 // A part of other inputs than those of the data is refused.
 func TestCheck(t *testing.T) {
-	s := newTask(t, testkit.Problems(t)[2], sparse.Nystrom)
+	s := newTask(t, testkit.Problems(t)[2])
 	rows := func(lo, hi int) linearize.Source { return s.Train.Slice(lo, hi) }
 	set := testref.Must(shard.Open(s.write(t, t.TempDir(), 2)))(t)
 	require.NoError(t, set.Check(t.Context(), rows))
@@ -238,11 +245,11 @@ func TestCheck(t *testing.T) {
 // Sums with another prior cannot be merged, although the identity does not tell.
 func TestOtherSums(t *testing.T) {
 	q := testkit.Problems(t)[2]
-	s, other := newTask(t, q, sparse.Nystrom), newTask(t, q, sparse.FITC)
+	s, other := newTask(t, q), newTask(t, withOtherPrior(t, q))
 	paths := s.write(t, t.TempDir(), 2)
 	set := testref.Must(shard.Open(paths))(t)
 	_, err := set.Merge(t.Context(), other.base)
-	require.ErrorContains(t, err, paths[0]+": sparse: the sums differ in their approximation")
+	require.ErrorContains(t, err, paths[0]+": sparse: the sums differ in their prior")
 	_, err = shard.Compute(t.Context(), s.base, nil, testkit.InTiles(q.Train.Slice(0, 0), 1), gp.NewTargets(mat.NewDense(1, 1, nil), q.Likelihood))
 	require.ErrorIs(t, err, gp.ErrNoExamples)
 }

@@ -43,10 +43,6 @@ func distance(ctx context.Context, p *problem, k *ntk.NTK, n int) error {
 	if err != nil {
 		return err
 	}
-	fitc, err := sparse.Fit(ctx, k, train, sites, z, &sparse.Options{Approximation: sparse.FITC})
-	if err != nil {
-		return err
-	}
 	test, err := p.net.Linearize(ctx, p.test.inputs(0, min(500, p.test.n)))
 	if err != nil {
 		return err
@@ -58,7 +54,7 @@ func distance(ctx context.Context, p *problem, k *ntk.NTK, n int) error {
 	}
 	fmt.Printf("| posterior, N = %d, M = %d | probit | QMC |\n|---|---|---|\n", n, n/10)
 	var of [2]float64 // of the subset
-	for i, post := range []gp.Latent{subset, nystrom, fitc} {
+	for i, post := range []gp.Latent{subset, nystrom} {
 		got, err := probabilities(ctx, post, test, links)
 		if err != nil {
 			return err
@@ -67,7 +63,7 @@ func distance(ctx context.Context, p *problem, k *ntk.NTK, n int) error {
 		for l := range links {
 			kl[l] = divergence(want[l], got[l])
 		}
-		fmt.Printf("| %s |", []string{"subset", "Nyström", "FITC"}[i])
+		fmt.Printf("| %s |", []string{"subset", "Nyström"}[i])
 		for l := range links {
 			if i == 0 {
 				of = kl

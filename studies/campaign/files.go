@@ -44,9 +44,9 @@ func damaged() []file {
 	online := []string{"train", "--quiet", "--data", "digits:60,20", "--arch", "autoencoder:8-2", "--online"}
 	return []file{
 		fit("exact"), fit("refit", "--refit"), fit("kept", "--method", "kept"), fit("subset", "--method", "subset", "--inducing", "20"),
-		fit("nystrom", "--method", "nystrom", "--inducing", "10"), fit("fitc", "--method", "fitc", "--inducing", "10"), fit("cg", "--method", "cg"),
+		fit("nystrom", "--method", "nystrom", "--inducing", "10"), fit("cg", "--method", "cg"),
 		fit("with-inputs", "--with-inputs"), fit("bundle", "--bundle"),
-		goesOn("checkpoint-nystrom", "--method", "nystrom", "--inducing", "10"), goesOn("checkpoint-fitc", "--method", "fitc", "--inducing", "10"), goesOn("checkpoint-kept", "--method", "kept", "--within", "0.2", "--refit"),
+		goesOn("checkpoint-nystrom", "--method", "nystrom", "--inducing", "10"), goesOn("checkpoint-kept", "--method", "kept", "--within", "0.2", "--refit"),
 		{kind: "checkpoint-online", make: append(slices.Clone(online), "--epochs", "1", "--checkpoint", "OUT", "--out", "/net.onnx"), read: append(slices.Clone(online), "--epochs", "2", "--checkpoint", "IN", "--out", "OUT")},
 		{kind: "inducing", make: append([]string{"fit", "--select-only", "--inducing", "10", "--out", "OUT"}, data...), read: append([]string{"fit", "--inducing-file", "IN", "--shard", "0/2", "--out", "OUT"}, rows...)},
 		{kind: "part", make: append([]string{"fit", "--inducing-file", "/inducing", "--shard", "0/2", "--out", "OUT"}, rows...), read: []string{"merge", "--quiet", "IN", "/other-part", "--out", "OUT"}},
@@ -276,7 +276,7 @@ func longs() []long {
 		return long{kind, append([]string{"fit", "--quiet", "--data", "digits:4000,40", "--out", "OUT", "--checkpoint", "IN"}, more...), []string{"predict", "--quiet", "--posterior", "OUT"}, false}
 	}
 	return []long{
-		fit("fit-nystrom", "--method", "nystrom", "--inducing", "60"), fit("fit-fitc", "--method", "fitc", "--inducing", "60"),
+		fit("fit-nystrom", "--method", "nystrom", "--inducing", "60"),
 		fit("fit-refit", "--method", "nystrom", "--inducing", "60", "--refit"),
 		{"fit-kept", []string{"fit", "--quiet", "--data", "digits:1500,50", "--train-count", "150", "--within", "0.2", "--refit", "--out", "OUT", "--checkpoint", "IN"}, []string{"predict", "--quiet", "--posterior", "OUT"}, false},
 		{"train-online", []string{"train", "--quiet", "--data", "digits:200,50", "--arch", "autoencoder:32-2", "--online", "--epochs", "3", "--out", "OUT", "--checkpoint", "IN"}, nil, true},

@@ -19,11 +19,11 @@ var Values = map[string][]string{"data": {"digits", "mnist"}, "likelihood": prob
 // Method defines the flags of a method.
 func Method(c *cobra.Command, s *inference.Flags) {
 	f := c.Flags()
-	f.StringVar(&s.Method, "method", "exact", "`METHOD` of the posterior: exact; kept, exact for the rows of all data that say something; subset, which takes part of the data; nystrom, which takes all data through inducing examples; fitc, likewise, with what those leave unexplained as noise; cg, exact without forming the kernel; or auto, which takes exact where that is quick, and else kept or nystrom, and says why")
-	f.IntVar(&s.Inducing, "inducing", 0, "`M` inducing examples of --method subset, nystrom or fitc, or with --select strength inducing rows (default as many as have 2000 outputs)")
+	f.StringVar(&s.Method, "method", "exact", "`METHOD` of the posterior: exact; kept, exact for the rows of all data that say something; subset, which takes part of the data; nystrom, which takes all data through inducing examples; cg, exact without forming the kernel; or auto, which takes exact where that is quick, and else kept or nystrom, and says why")
+	f.IntVar(&s.Inducing, "inducing", 0, "`M` inducing examples of --method subset or nystrom, or with --select strength inducing rows (default as many as have 2000 outputs)")
 	f.Float64Var(&s.Within, "within", 0, "leave out rows that say nothing, so that for 99 % of a sample of test rows the variance is at most 1+`PART` times that of all rows; --method exact becomes kept, whose default is 0.05, and nystrom passes over the rows kept alone")
 	f.BoolVar(&s.Certify, "certify", false, "of --method kept: pass over all rows left out once more, for bounds of what they would change instead of estimates from a sample")
-	f.StringVar(&s.Selection, "select", "", "`HOW` to choose inducing examples: uniform, stratified, trace, greedy, rpcholesky or kmeans (default stratified by class, uniform for a regression); or, of --method nystrom or fitc, strength: single rows, each an example with a direction of its Λ, which say most")
+	f.StringVar(&s.Selection, "select", "", "`HOW` to choose inducing examples: uniform, stratified, trace, greedy, rpcholesky or kmeans (default stratified by class, uniform for a regression); or, of --method nystrom, strength: single rows, each an example with a direction of its Λ, which say most")
 }
 
 // Methods are the rules of the flags of a method, and of the flags that say at which precision it answers. The file of
@@ -52,13 +52,12 @@ var Methods = Unless("posterior inducing-file",
 	Refuse("--certify is for --method kept, or exact with --within, not {method}", "certify", "!within", "!method=kept"),
 	Refuse("--certify is for --method kept, or exact with --within, not {method}", "certify", "!method=exact|kept"),
 	Not("method=auto", "; give --method exact, kept or nystrom", "tune-prior"),
-	Not("method=fitc", ", whose sums over the data hold for one prior; leave it out, or give --method nystrom", "tune-prior"),
 	AtLeast(1, "inducing"),
 	OneOf("select", inference.Selections),
-	Refuse("--select strength is for --method nystrom or fitc: a subset of the data is one of whole examples", "select=strength", "method=subset"),
+	Refuse("--select strength is for --method nystrom: a subset of the data is one of whole examples", "select=strength", "method=subset"),
 	Unless("select-only", // by default nystrom
-		For("method=subset|nystrom|fitc", "", "inducing", "select"),
-		Refuse("--checkpoint is for --method kept, nystrom or fitc, not {method}", "checkpoint", "!method=kept|subset|nystrom|fitc", "!within")),
+		For("method=subset|nystrom", "", "inducing", "select"),
+		Refuse("--checkpoint is for --method kept or nystrom, not {method}", "checkpoint", "!method=kept|subset|nystrom", "!within")),
 )
 
 // Parameters are the rules of --structure and --predictive: where they take a posterior over the parameters, which
