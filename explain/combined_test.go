@@ -67,7 +67,7 @@ func (g gathering) Gather(ctx context.Context, rows []int) (*linearize.Batch, er
 }
 
 // Terms by sums of outputs are those from the covariance with every output,
-// and do not depend on tiles, batches and workers.
+// and do not depend on tiles, batches and processors.
 func TestCombinedIsPlain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 7))
 	d := testkit.NewDual(rng, 60, 3, 20)
@@ -78,7 +78,8 @@ func TestCombinedIsPlain(t *testing.T) {
 		var first [][]Explanation
 		for _, tile := range []int{0, 1, 7, 1000} {
 			for _, chunk := range []int{0, 1, 4} {
-				o.Tile, o.Workers, d.Chunk = tile, 1+tile%3, chunk
+				testref.Procs(t, 1+tile%3)
+				o.Tile, d.Chunk = tile, chunk
 				e := testref.Must(New(combining{Dual: d}, d, &o))(t)
 				got := testref.Must(e.Explain(t.Context(), x))(t)
 				requireNearly(t, want, got)

@@ -155,7 +155,7 @@ func TestVarianceReductionAtFullLeverage(t *testing.T) {
 			x, test := wide(rng, n, c, p), wide(rng, 3, c, p)
 			lik := testref.Must(glm.NewGaussian(1))(t)
 			prior := testref.Must(ntk.NewIsotropic(delta, nil))(t)
-			k := ntk.New(prior, make([]float64, p), nil)
+			k := ntk.New(prior, make([]float64, p))
 			y := normals(rng, n, c)
 			post := testref.Must(gp.Refit(t.Context(), k, x, gp.NewTargets(y, lik), nil))(t)
 			before := variances(t, post, test)
@@ -253,7 +253,7 @@ func TestDistinguishable(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 6))
 	lik := testref.Must(glm.NewGaussian(noise * noise))(t)
 	prior := testref.Must(ntk.NewIsotropic(1e-2, nil))(t)
-	k := ntk.New(prior, make([]float64, 1), nil)
+	k := ntk.New(prior, make([]float64, 1))
 	line := func(x *mat.Dense) *linearize.Batch {
 		rows, _ := x.Dims()
 		return &linearize.Batch{F: mat.NewDense(rows, 1, nil), P: 1, Blocks: []linearize.Block{
@@ -295,7 +295,7 @@ func TestResidualOfADrawnClassHasCovarianceLambda(t *testing.T) {
 }
 
 // With rows dropped an example that keeps none has the error bar of its whole Λ_i, and the
-// numbers do not depend on the number of workers.
+// numbers do not depend on the number of processors.
 func TestErrorBarsOfKeptRows(t *testing.T) {
 	for _, q := range testkit.Problems(t)[2:] {
 		post, err := kept.Refit(t.Context(), q.Train, q.Targets(), q.Prior, q.Theta, &kept.Options{Strength: .3})
@@ -316,7 +316,8 @@ func TestErrorBarsOfKeptRows(t *testing.T) {
 				}
 			}
 		}
-		require.Equal(t, rows, explained(t, post, q.Kernel, q.Test, explain.Options{Workers: 3}))
+		testref.Procs(t, 3)
+		require.Equal(t, rows, explained(t, post, q.Kernel, q.Test, explain.Options{}))
 	}
 }
 

@@ -46,7 +46,7 @@ func fitLine() (*gp.Exact, ntk.Kernel) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	kernel := ntk.New(prior, theta, nil)
+	kernel := ntk.New(prior, theta)
 	y := mat.NewDense(4, 1, []float64{0.1, 1.2, 1.9, 4})
 	post, err := gp.Refit(context.Background(), kernel, line(0, 1, 2, 3), gp.NewTargets(y, noise), nil)
 	if err != nil {
@@ -121,7 +121,7 @@ func ExampleMeanOf() {
 		s     float64
 		theta []float64
 	}{{0.3, []float64{0.2, 4.9}}, {0.4, []float64{0.1, 4.2}}, {0.5, []float64{0, 3.8}}} {
-		kernel := ntk.New(prior, network.theta, nil)
+		kernel := ntk.New(prior, network.theta)
 		post, err := gp.Refit(context.Background(), kernel, bent(network.s, network.theta, 0, 1, 2, 3), gp.NewTargets(y, noise), nil)
 		if err != nil {
 			log.Fatal(err)
@@ -238,7 +238,7 @@ func ExampleContrast() {
 		}
 		return &linearize.Batch{F: f, P: 4, Blocks: []linearize.Block{&linearize.Full{J: j, Params: []linearize.Span{{Name: "theta", Rows: 2, Cols: 2}}, C: 2}}}
 	}
-	kernel := ntk.New(prior, []float64{0, 1, 0, -1}, nil)
+	kernel := ntk.New(prior, []float64{0, 1, 0, -1})
 	y := mat.NewDense(4, 1, []float64{1, 1, 0, 0}) // classes
 	post, err := gp.Refit(context.Background(), kernel, two(-2, -1, 1, 2), gp.NewTargets(y, glm.Categorical{}), nil)
 	if err != nil {

@@ -57,9 +57,6 @@ type Options struct {
 	// Tile is the number of training examples handled at once; 0 means as many
 	// as take about 16 MiB.
 	Tile int
-	// Workers is the number of goroutines; 0 means GOMAXPROCS. The result does
-	// not depend on it.
-	Workers int
 	// MaxMemory is the number of bytes that Without and Layers may plan with; 0 means 80 % of
 	// what the machine has free (see gp.MemoryBudget).
 	MaxMemory int64
@@ -308,7 +305,7 @@ func (e *Explainer) ExplainTargets(ctx context.Context, x *linearize.Batch, cov 
 		return nil, err
 	}
 	out := make([][]Explanation, rows)
-	err = par.Do(ctx, e.options.Workers, rows, func(t int) error {
+	err = par.Do(ctx, rows, func(t int) error {
 		f, m := x.F.RawRowView(t), mean[t*e.c:(t+1)*e.c]
 		for i := range work[t] {
 			// Turn a tally into an explanation; f and m are the network's outputs and the prior means of its

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -287,7 +286,7 @@ func TestTopAboveNGivesAll(t *testing.T) {
 	})
 }
 
-// The result does not depend on tiles, batches of the source, workers, or on
+// The result does not depend on tiles, batches of the source, processors, or on
 // how much of the training data was looked at before.
 func TestTilesDoNotMatter(t *testing.T) {
 	for seed, size := range sizes {
@@ -298,7 +297,8 @@ func TestTilesDoNotMatter(t *testing.T) {
 			var want [][]Explanation
 			for _, tile := range []int{0, 1, 2, 5, 1000} {
 				for _, chunk := range []int{0, 1, 4} {
-					o.Tile, o.Workers, d.Chunk = tile, 1+tile%3, chunk
+					testref.Procs(t, 1+tile%3)
+					o.Tile, d.Chunk = tile, chunk
 					e := testref.Must(New(d, d, &o))(t)
 					got := testref.Must(e.Explain(t.Context(), x))(t)
 					if want == nil {
@@ -341,7 +341,7 @@ func requireSame(t *testing.T, want, got [][]Explanation) {
 }
 
 func TestProcessorsDoNotMatter(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	testref.Procs(t, 1)
 	run := func() [][]Explanation {
 		rng := rand.New(rand.NewPCG(3, 7))
 		d := testkit.NewDual(rng, 40, 2, 30)
@@ -349,7 +349,7 @@ func TestProcessorsDoNotMatter(t *testing.T) {
 		return testref.Must(e.Explain(t.Context(), testkit.RandomBatch(rng, 9, 2, 30)))(t)
 	}
 	want := run()
-	runtime.GOMAXPROCS(4)
+	testref.Procs(t, 4)
 	require.Equal(t, want, run())
 }
 

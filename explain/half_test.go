@@ -54,7 +54,7 @@ func TestInfluenceIsTheDifferenceAtHalfWeights(t *testing.T) {
 		}
 		q := testkit.NewProblem("half", 5, 20, 1, lik, 1)
 		at := func(precision float64) *ntk.NTK {
-			return ntk.New(testref.Must(ntk.NewIsotropic(precision, nil))(t), q.Theta, nil)
+			return ntk.New(testref.Must(ntk.NewIsotropic(precision, nil))(t), q.Theta)
 		}
 		const delta = 3
 		k := at(delta)

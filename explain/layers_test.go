@@ -127,7 +127,7 @@ func TestE12LayersOfRawTerms(t *testing.T) {
 		require.NoError(t, err)
 		kernels := groupKernels(q.Kernel)
 		value := explained(t, some, q.Kernel, q.Test, explain.Options{Layers: kernels})
-		raw := explained(t, some, q.Kernel, q.Test, explain.Options{Layers: kernels, Terms: gp.RawTerms, Workers: 3})
+		raw := explained(t, some, q.Kernel, q.Test, explain.Options{Layers: kernels, Terms: gp.RawTerms})
 		for g, k := range kernels {
 			var cross mat.Dense
 			k.BlockTo(&cross, q.Test, q.Train)
@@ -178,7 +178,7 @@ func TestLayersAtFullLeverage(t *testing.T) {
 		x, test, y := batch(n), batch(2), normals(rng, n, 1)
 		lik := testref.Must(glm.NewGaussian(1))(t)
 		prior := testref.Must(ntk.NewLayerwise(p, ntk.ByTensor(spans, delta), nil))(t)
-		k := ntk.New(prior, make([]float64, p), nil)
+		k := ntk.New(prior, make([]float64, p))
 		post := testref.Must(gp.Refit(t.Context(), k, x, gp.NewTargets(y, lik), nil))(t)
 		j, jt := testkit.Jacobian(x), testkit.Jacobian(test)
 		precision := testkit.Product(j.T(), j)

@@ -46,7 +46,7 @@ func TestRemovalAtFullLeverage(t *testing.T) {
 			y := normals(rng, n, c)
 			lik := testref.Must(glm.NewGaussian(1))(t)
 			prior := testref.Must(ntk.NewIsotropic(delta, nil))(t)
-			k := ntk.New(prior, make([]float64, p), nil)
+			k := ntk.New(prior, make([]float64, p))
 			post := testref.Must(gp.Refit(t.Context(), k, x, gp.NewTargets(y, lik), nil))(t)
 			var before mat.Dense
 			require.NoError(t, post.PredictTo(t.Context(), &before, nil, test))
@@ -92,7 +92,7 @@ func TestRemovalIsWithinItsPromiseOrWarned(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, 5))
 		x := testref.Must(net.Linearize(t.Context(), normals(rng, n, 4)))(t)
 		test := testref.Must(net.Linearize(t.Context(), normals(rng, tests, 4)))(t)
-		y, k := normals(rng, n, c), ntk.New(prior, theta, nil)
+		y, k := normals(rng, n, c), ntk.New(prior, theta)
 		post := testref.Must(gp.Refit(t.Context(), k, x, gp.NewTargets(y, lik), nil))(t)
 		e := testref.Must(explain.New(post, k, &explain.Options{All: true}))(t)
 		rows := testref.Must(e.Explain(t.Context(), test))(t)
@@ -219,7 +219,7 @@ func TestRemovalIsUndefinedWhereItIsLost(t *testing.T) {
 		x, test := wide(rng, 24, 1, 120), wide(rng, 3, 1, 120)
 		lik := testref.Must(glm.NewGaussian(1))(t)
 		prior := testref.Must(ntk.NewIsotropic(delta, nil))(t)
-		k := ntk.New(prior, make([]float64, 120), nil)
+		k := ntk.New(prior, make([]float64, 120))
 		post := testref.Must(gp.Refit(t.Context(), k, x, gp.NewTargets(normals(rng, 24, 1), lik), nil))(t)
 		var removal [2][]float64
 		for i, d := range []gp.Dual{post, plain{post, k}} {

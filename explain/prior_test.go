@@ -21,7 +21,7 @@ func TestRefusesOtherPrior(t *testing.T) {
 	require.NoError(t, testref.Err(explain.New(post, r.Kernel, nil)))
 	theta := r.Net.Theta()
 	theta[0]++
-	other := ntk.New(r.Prior, theta, nil)
+	other := ntk.New(r.Prior, theta)
 	_, err := explain.New(post, other, nil)
 	require.EqualError(t, err, "explain: the prior mean is not that of the posterior: the parameters of the network are others; give New the kernel that the posterior was fitted with")
 
@@ -31,7 +31,7 @@ func TestRefusesOtherPrior(t *testing.T) {
 	post = testref.Must(gp.Refit(t.Context(), r.Kernel, &unknown, r.Targets(), nil))(t)
 	require.ErrorContains(t, testref.Err(explain.New(post, other, nil)), "at training example 0, output 0, it is")
 	shifted := testref.Must(ntk.NewIsotropic(1, []float64{.5}))(t)
-	_, err = explain.New(post, ntk.New(shifted, r.Net.Theta(), nil), nil)
+	_, err = explain.New(post, ntk.New(shifted, r.Net.Theta()), nil)
 	require.ErrorContains(t, err, "at training example 0, output 0, it is")
 
 	// Of examples that are not in memory the test rows tell.

@@ -142,7 +142,7 @@ func (e *Explainer) pass(ctx context.Context, src linearize.Source, p tileTerms,
 		if err := p.raw(raw, first, train); err != nil {
 			return fmt.Errorf("explain: kernel with training examples from %d: %w", first, err)
 		}
-		return par.Do(ctx, e.options.Workers, len(work), func(t int) error {
+		return par.Do(ctx, len(work), func(t int) error {
 			for n := range work[t] {
 				w := &work[t][n]
 				for j := range train.Len() {

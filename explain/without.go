@@ -124,7 +124,7 @@ func (w *Without) Each(ctx context.Context, x *linearize.Batch, do func(t int, m
 		values := mat.NewDense(x.Len()*n, e.c, nil)
 		err = e.visit(ctx, w.need, func(rows []int, b *linearize.Batch) error {
 			return e.covariances(ctx, cross, x.Len(), rows, b, func(rows []int, tile *mat.Dense) error {
-				return par.Do(ctx, e.options.Workers, x.Len(), func(t int) error {
+				return par.Do(ctx, x.Len(), func(t int) error {
 					for j, i := range rows {
 						if w.need[i] {
 							e.leaveOutTo(values.RawRowView(t*n+w.index[i]), mean.RawRowView(t), i, tile, t*e.c, j*e.c)
@@ -137,7 +137,7 @@ func (w *Without) Each(ctx context.Context, x *linearize.Batch, do func(t int, m
 		if err != nil {
 			return err
 		}
-		err = par.Do(ctx, e.options.Workers, hi-lo, func(t int) error { return do(lo+t, dense.Slice(values, t*n, (t+1)*n)) })
+		err = par.Do(ctx, hi-lo, func(t int) error { return do(lo+t, dense.Slice(values, t*n, (t+1)*n)) })
 		if err != nil {
 			return err
 		}

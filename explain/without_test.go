@@ -31,9 +31,12 @@ type without struct {
 
 // leaveOutEach collects Without for the given rows, with test tiles of the given
 // size, 0 for the default.
-func leaveOutEach(t *testing.T, d gp.Dual, prior explain.PriorMean, x *linearize.Batch, rows []int, tile, workers int) without {
+func leaveOutEach(t *testing.T, d gp.Dual, prior explain.PriorMean, x *linearize.Batch, rows []int, tile, procs int) without {
 	t.Helper()
-	e := testref.Must(explain.New(d, prior, &explain.Options{Workers: workers}))(t)
+	if procs > 0 {
+		testref.Procs(t, procs)
+	}
+	e := testref.Must(explain.New(d, prior, nil))(t)
 	w := testref.Must(e.Without(t.Context(), rows))(t)
 	if tile > 0 {
 		w.SetTile(tile)
@@ -248,7 +251,7 @@ func gatherOf(t *testing.T, q *testkit.Problem, rows ...int) (*sparse.Inducing, 
 
 // TestWithoutDoesNotDependOnTiles checks that the numbers are the same however the
 // training data come, for some of the rows as for all, whatever the test rows held
-// at a time, and to the last bit for any number of workers.
+// at a time, and to the last bit for any number of processors.
 func TestWithoutDoesNotDependOnTiles(t *testing.T) {
 	for _, q := range testkit.Problems(t) {
 		z, zy := gatherOf(t, q, 0, 2, 3, 7, 8, 9, 15, 16, 19)
@@ -343,7 +346,7 @@ func TestWithoutUnknown(t *testing.T) {
 	x, test := wide(rng, 24, 1, 120), wide(rng, 3, 1, 120)
 	lik := testref.Must(glm.NewGaussian(1))(t)
 	prior := testref.Must(ntk.NewIsotropic(1e-9, nil))(t)
-	k := ntk.New(prior, make([]float64, 120), nil)
+	k := ntk.New(prior, make([]float64, 120))
 	post := testref.Must(gp.Refit(t.Context(), k, x, gp.NewTargets(normals(rng, 24, 1), lik), nil))(t)
 	got := leaveOutEach(t, plain{post, k}, k, test, nil, 0, 0)
 	for i := range 24 {

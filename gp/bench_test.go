@@ -131,7 +131,7 @@ func BenchmarkMatch(b *testing.B) {
 			if err != nil {
 				return nil, err
 			}
-			return ntk.New(prior, theta, nil), nil
+			return ntk.New(prior, theta), nil
 		}
 		refit := func(b *testing.B) *gp.Exact {
 			k := testref.Must(kernel(1))(b)

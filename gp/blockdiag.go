@@ -2,6 +2,7 @@ package gp
 
 import (
 	"context"
+	"runtime"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -65,14 +66,14 @@ func (b blockDiag) isWide() bool { return b.diag == nil && b.c >= wide }
 func (b blockDiag) matrix(n int) blas64.General { return dense.Of(b.block(n), b.c, b.c) }
 
 // mul replaces the rows of a by a·R. Its error is ctx.Err().
-func (b blockDiag) mul(ctx context.Context, workers int, a blas64.General) error {
+func (b blockDiag) mul(ctx context.Context, a blas64.General) error {
 	if b.isWide() {
-		return b.mulWide(ctx, workers, a, blas.NoTrans)
+		return b.mulWide(ctx, a, blas.NoTrans)
 	}
 	if b.diag != nil || a.Rows < fewRows {
-		return eachRow(ctx, workers, a, func(row []float64) { b.mulRow(row, 0) })
+		return eachRow(ctx, a, func(row []float64) { b.mulRow(row, 0) })
 	}
-	return b.mulMixed(ctx, workers, a)
+	return b.mulMixed(ctx, a)
 }
 
 // fewRows is the number of rows from which mulMixed takes less time than mulRow, with 10 outputs; with 2 it is 6, with 30 it
@@ -80,11 +81,11 @@ func (b blockDiag) mul(ctx context.Context, workers int, a blas64.General) error
 const fewRows = 16
 
 // mulMixed is mul through the transposes of some rows by some columns, whose rows it mixes.
-func (b blockDiag) mulMixed(ctx context.Context, workers int, a blas64.General) error {
+func (b blockDiag) mulMixed(ctx context.Context, a blas64.General) error {
 	const rows, cols = 64, 64
 	step := max(1, cols/b.c) * b.c
 	tiles := par.Tiles(a.Rows, rows)
-	workers = min(par.Workers(workers), tiles)
+	workers := min(runtime.GOMAXPROCS(0), tiles)
 	scratch := make([]float64, workers*2*rows*step)
 	return par.DoWorker(ctx, workers, tiles, func(w, i int) error {
 		lo, hi := par.Bounds(i, a.Rows, rows)
@@ -103,18 +104,18 @@ func (b blockDiag) mulMixed(ctx context.Context, workers int, a blas64.General) 
 }
 
 // mulTrans replaces the rows of a by a·Rᵀ. Its error is ctx.Err().
-func (b blockDiag) mulTrans(ctx context.Context, workers int, a blas64.General) error {
+func (b blockDiag) mulTrans(ctx context.Context, a blas64.General) error {
 	if b.isWide() {
-		return b.mulWide(ctx, workers, a, blas.Trans)
+		return b.mulWide(ctx, a, blas.Trans)
 	}
-	return eachRow(ctx, workers, a, func(row []float64) { b.mulTransRow(row, 0) })
+	return eachRow(ctx, a, func(row []float64) { b.mulTransRow(row, 0) })
 }
 
 // mulWide is mul, or mulTrans, by products of some rows with a block.
-func (b blockDiag) mulWide(ctx context.Context, workers int, a blas64.General, t blas.Transpose) error {
+func (b blockDiag) mulWide(ctx context.Context, a blas64.General, t blas.Transpose) error {
 	const rows = 128 // the product packs a block once for so many rows
 	tiles := par.Tiles(a.Rows, rows)
-	workers = min(par.Workers(workers), tiles)
+	workers := min(runtime.GOMAXPROCS(0), tiles)
 	scratch := make([]float64, workers*min(rows, a.Rows)*b.c)
 	return par.DoWorker(ctx, workers, tiles, func(w, i int) error {
 		lo, hi := par.Bounds(i, a.Rows, rows)
@@ -227,9 +228,9 @@ func scaleRow(x, by []float64) {
 }
 
 // eachRow calls f on every row of g. Its error is ctx.Err().
-func eachRow(ctx context.Context, workers int, g blas64.General, f func(row []float64)) error {
+func eachRow(ctx context.Context, g blas64.General, f func(row []float64)) error {
 	const rows = 32 // a tile large enough that handing it to a worker costs little
-	return par.Do(ctx, workers, par.Tiles(g.Rows, rows), func(t int) error {
+	return par.Do(ctx, par.Tiles(g.Rows, rows), func(t int) error {
 		lo, hi := par.Bounds(t, g.Rows, rows)
 		for i := lo; i < hi; i++ {
 			f(g.Data[i*g.Stride : i*g.Stride+g.Cols])

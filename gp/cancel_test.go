@@ -3,8 +3,6 @@ package gp_test
 import (
 	"context"
 	"math/rand/v2"
-	"runtime"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -74,7 +72,7 @@ func (f failing) Expand(residual, lambda, root, y, fx []float64) float64 {
 func TestFitStopsBetweenPanels(t *testing.T) {
 	q := newProblemOf("many panels", 4, 700, 1, glm.Bernoulli{}, 1)
 	prior := testref.Must(ntk.NewIsotropic(1, nil))(t)
-	k := ntk.New(prior, make([]float64, q.p), nil)
+	k := ntk.New(prior, make([]float64, q.p))
 	s := q.sites(t)
 	long := map[string]func(ctx context.Context) error{
 		"Fit": func(ctx context.Context) error { _, err := gp.Fit(ctx, k, q.train, s, nil); return err },
@@ -101,29 +99,18 @@ func TestFitStopsBetweenPanels(t *testing.T) {
 	}
 }
 
-// One worker is the caller: nothing that gp does starts a goroutine.
-func TestWorkersBoundGoroutines(t *testing.T) {
-	q := newProblemOf("one worker", 4, 600, 1, glm.Bernoulli{}, 1)
+// On one processor nothing that gp does starts a goroutine.
+func TestOneProcessor(t *testing.T) {
+	q := newProblemOf("one processor", 4, 600, 1, glm.Bernoulli{}, 1)
 	prior := testref.Must(ntk.NewIsotropic(1, nil))(t)
-	k := ntk.New(prior, make([]float64, q.p), &ntk.Options{Workers: 1})
-	var most, stop atomic.Int64
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for stop.Load() == 0 {
-			most.Store(max(most.Load(), int64(runtime.NumGoroutine())))
-			runtime.Gosched()
-		}
-	}()
-	before := int64(runtime.NumGoroutine())
-	e := testref.Must(gp.Fit(t.Context(), k, q.train, q.sites(t), &gp.Options{Workers: 1}))(t)
-	var mean, cov mat.Dense
-	require.NoError(t, e.JointTo(t.Context(), &mean, &cov, q.train.Slice(0, 300)))
-	require.NoError(t, testref.Err(e.Cross(t.Context(), q.train)))
-	require.NoError(t, testkit.RemovalTo(t.Context(), e, make([]float64, q.n)))
-	stop.Store(1)
-	<-done
-	require.LessOrEqual(t, most.Load(), before)
+	k := ntk.New(prior, make([]float64, q.p))
+	testkit.NoGoroutines(t, func() {
+		e := testref.Must(gp.Fit(t.Context(), k, q.train, q.sites(t), nil))(t)
+		var mean, cov mat.Dense
+		require.NoError(t, e.JointTo(t.Context(), &mean, &cov, q.train.Slice(0, 300)))
+		require.NoError(t, testref.Err(e.Cross(t.Context(), q.train)))
+		require.NoError(t, testkit.RemovalTo(t.Context(), e, make([]float64, q.n)))
+	})
 }
 
 // A tilewise kernel forms blocks an example of the left side at a time. It counts them, and

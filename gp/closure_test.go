@@ -52,7 +52,7 @@ func illConditioned(t *testing.T, lik gp.Likelihood, n, c, p int, delta, scale f
 	prior := testref.Must(ntk.NewIsotropic(delta, nil))(t)
 	theta := random(rng, 1, p, 0.1).RawMatrix().Data
 	return &problem{lik: lik, n: n, t: 10, c: c, p: p, y: y, train: columnsBatch(j, f),
-		test: columnsBatch(random(rng, 10*c, p, 1), random(rng, 10, c, scale)), prior: ntk.New(prior, theta, nil)}
+		test: columnsBatch(random(rng, 10*c, p, 1), random(rng, 10, c, scale)), prior: ntk.New(prior, theta)}
 }
 
 // Where the examples are apart, B may have any condition: both sums close. A
@@ -232,7 +232,7 @@ func TestClosureOfOutputsThatAreZero(t *testing.T) {
 		y.Set(i, 0, float64(i%2))
 	}
 	prior := testref.Must(ntk.NewIsotropic(3, nil))(t)
-	k := ntk.New(prior, make([]float64, 3), nil)
+	k := ntk.New(prior, make([]float64, 3))
 	e := testref.Must(gp.Refit(t.Context(), k, columnsBatch(j, f), gp.NewTargets(y, glm.Bernoulli{}), nil))(t)
 	require.Empty(t, e.Warnings())
 }

@@ -151,7 +151,7 @@ func (e *Exact) refine(ctx context.Context, dst, a, rest, work blas64.General) (
 		floats.SubTo(dense.Row(rest, i), dense.Row(a, i), dense.Row(dst, i))
 		copy(dense.Row(work, i), dense.Row(dst, i))
 	}
-	if err := e.lambda.mul(ctx, e.o.Workers, work); err != nil {
+	if err := e.lambda.mul(ctx, work); err != nil {
 		return false, err
 	}
 	if err := e.subtractProduct(ctx, rest, work); err != nil {
@@ -191,7 +191,7 @@ func (e *Exact) subtractSolved(ctx context.Context, a, work blas64.General) erro
 
 // subtractProduct subtracts W K from dst.
 func (e *Exact) subtractProduct(ctx context.Context, dst, w blas64.General) error {
-	if err := dense.SymmContext(ctx, e.o.Workers, blas.Right, -1, e.g.kernel(), w, 1, dst); err != nil {
+	if err := dense.SymmContext(ctx, blas.Right, -1, e.g.kernel(), w, 1, dst); err != nil {
 		return stopped("solving for a cross-kernel", err)
 	}
 	return nil

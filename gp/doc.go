@@ -31,8 +31,8 @@
 // the rows, an example and an eigenvector of its Λ, that say something, and FitKept is
 // the exact posterior given these alone (E16), whose memory does not grow with N·C.
 //
-// All results are bit-identical for any GOMAXPROCS and Options.Workers. An
-// Exact is immutable and safe for concurrent use.
+// All results are bit-identical for any GOMAXPROCS. An Exact is
+// immutable and safe for concurrent use.
 //
 // Exact.Save writes a posterior to a store, with fingerprints of the model, the
 // examples and the prior. Load maps it into memory, in any process, and refuses

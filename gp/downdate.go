@@ -120,10 +120,10 @@ func (d *Downdate) solve(ctx context.Context, a blas64.General) error {
 	if d.q.Rows > 0 {
 		part := dense.Cols(a, d.f.u.N-d.q.Cols, d.f.u.N)
 		s := dense.New(a.Rows, d.q.Rows)
-		if err := dense.GemmContext(ctx, d.f.workers, blas.NoTrans, blas.Trans, 1, part, d.q, 0, s); err != nil {
+		if err := dense.GemmContext(ctx, blas.NoTrans, blas.Trans, 1, part, d.q, 0, s); err != nil {
 			return err
 		}
-		if err := dense.GemmContext(ctx, d.f.workers, blas.NoTrans, blas.NoTrans, -1, s, d.q, 1, part); err != nil {
+		if err := dense.GemmContext(ctx, blas.NoTrans, blas.NoTrans, -1, s, d.q, 1, part); err != nil {
 			return err
 		}
 	}
@@ -192,7 +192,7 @@ func (e *Exact) MulKernelTo(ctx context.Context, dst, a *mat.Dense) error {
 	}
 	if rows == 1 {
 		e.g.mulVecTo(dst.RawRowView(0), a.RawRowView(0))
-	} else if err := dense.SymmContext(ctx, e.o.Workers, blas.Right, 1, e.g.kernel(), a.RawMatrix(), 0, dst.RawMatrix()); err != nil {
+	} else if err := dense.SymmContext(ctx, blas.Right, 1, e.g.kernel(), a.RawMatrix(), 0, dst.RawMatrix()); err != nil {
 		return stopped("multiplying with the kernel", err)
 	}
 	for i := range rows {

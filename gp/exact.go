@@ -110,7 +110,7 @@ func newExact(ctx context.Context, k ntk.Kernel, x *linearize.Batch, o *Options)
 // factorAt factors B at the sites s.
 func (e *Exact) factorAt(ctx context.Context, s *Sites) (err error) {
 	e.sites, e.lambda = s, newBlockDiag(s.Lambda)
-	e.f, err = factorize(ctx, e.g, newBlockDiag(s.Root), e.o.Workers)
+	e.f, err = factorize(ctx, e.g, newBlockDiag(s.Root))
 	return err
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,7 +46,7 @@ func TestConformance(t *testing.T) {
 // order of sums.
 func TestNTKAgreesWithDenseKernel(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
-		k := ntk.New(q.kernel.densePrior, q.theta, nil)
+		k := ntk.New(q.kernel.densePrior, q.theta)
 		e := testref.Must(gp.Refit(t.Context(), k, q.train, gp.NewTargets(q.y, q.lik), nil))(t)
 		var mean, cov, wantMean, wantCov mat.Dense
 		require.NoError(t, e.PredictTo(t.Context(), &mean, &cov, q.test))
@@ -74,15 +73,13 @@ func TestSaturatedSitesAreExact(t *testing.T) {
 	require.Zero(t, e.EvidenceLinearGaussian().LogDet)
 }
 
-// The result is the same to the last bit for any number of workers and for
+// The result is the same to the last bit for any number of processors and for
 // tiles of any size the same to rounding.
 func TestBitIdentical(t *testing.T) {
 	q := largeProblem()
-	old := runtime.GOMAXPROCS(0)
-	defer runtime.GOMAXPROCS(old)
-	run := func(procs, workers int) []float64 {
-		runtime.GOMAXPROCS(procs)
-		e := q.refit(t, &gp.Options{Workers: workers})
+	run := func(procs int) []float64 {
+		testref.Procs(t, procs)
+		e := q.refit(t, nil)
 		var mean, cov mat.Dense
 		require.NoError(t, e.PredictTo(t.Context(), &mean, &cov, q.test))
 		steps := make([]float64, q.n*q.c)
@@ -93,9 +90,9 @@ func TestBitIdentical(t *testing.T) {
 		out = append(append(out, e.Alpha()...), steps...)
 		return append(append(out, grad...), e.EvidenceRefit().Value)
 	}
-	want := run(1, 1)
-	for _, c := range [][2]int{{1, 3}, {2, 0}, {2, 1}, {4, 7}} {
-		require.Equal(t, want, run(c[0], c[1]), "GOMAXPROCS %d, Workers %d", c[0], c[1])
+	want := run(1)
+	for _, procs := range []int{2, 3, 7} {
+		require.Equal(t, want, run(procs), "GOMAXPROCS %d", procs)
 	}
 }
 

@@ -40,7 +40,7 @@ func ExampleRefit() {
 		fmt.Println(err)
 		return
 	}
-	kernel := ntk.New(prior, []float64{0, 0}, nil)
+	kernel := ntk.New(prior, []float64{0, 0})
 	train, y := line(0, 1, 2), mat.NewDense(3, 1, []float64{1, 3, 5})
 	post, err := gp.Refit(ctx, kernel, train, gp.NewTargets(y, lik), nil)
 	if err != nil {

@@ -3,6 +3,7 @@ package gp
 import (
 	"context"
 	"math"
+	"runtime"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -15,12 +16,11 @@ import (
 // A factor is the Cholesky factor of B = I + RᵀKR = UᵀU (E4) with the root R.
 // Each row of a matrix A that it solves for is one right-hand side.
 type factor struct {
-	u       blas64.Triangular
-	r       blockDiag
-	logDet  float64 // log det B
-	jitter  float64 // what was added to B's diagonal
-	mean    float64 // mean of B's diagonal
-	workers int
+	u      blas64.Triangular
+	r      blockDiag
+	logDet float64 // log det B
+	jitter float64 // what was added to B's diagonal
+	mean   float64 // mean of B's diagonal
 }
 
 // jitters are the numbers that are added to B's diagonal, one after the other
@@ -28,10 +28,10 @@ type factor struct {
 var jitters = [...]float64{0, 1e-13, 1e-11, 1e-9, 1e-7}
 
 // factorize builds B in g's upper triangle and factors it there. It keeps K.
-func factorize(ctx context.Context, g gram, r blockDiag, workers int) (*factor, error) {
-	f := &factor{r: r, workers: workers}
+func factorize(ctx context.Context, g gram, r blockDiag) (*factor, error) {
+	f := &factor{r: r}
 	for _, rel := range jitters {
-		if err := buildB(ctx, g, r, workers); err != nil {
+		if err := buildB(ctx, g, r); err != nil {
 			return nil, stopped("building I + RᵀKR", err)
 		}
 		b := g.upper()
@@ -49,7 +49,7 @@ func factorize(ctx context.Context, g gram, r blockDiag, workers int) (*factor, 
 		for i := range b.N {
 			b.Data[i*b.Stride+i] += f.jitter
 		}
-		u, ok, err := dense.PotrfContext(ctx, workers, b)
+		u, ok, err := dense.PotrfContext(ctx, b)
 		if err != nil {
 			return nil, stopped("factoring I + RᵀKR", err)
 		}
@@ -62,11 +62,11 @@ func factorize(ctx context.Context, g gram, r blockDiag, workers int) (*factor, 
 }
 
 // buildB writes B = I + RᵀKR (E4) into the upper triangle, tile by tile.
-func buildB(ctx context.Context, g gram, r blockDiag, workers int) error {
+func buildB(ctx context.Context, g gram, r blockDiag) error {
 	const most = 64 // two tiles of scratch stay in the cache
 	step := max(1, most/r.c) * r.c
 	tiles := par.Tiles(g.n, step)
-	workers = min(par.Workers(workers), tiles)
+	workers := min(runtime.GOMAXPROCS(0), tiles)
 	ld := (step + 15) &^ 15 // whole vectors; what lies beyond a row is not used
 	scratch := make([]float64, workers*2*step*ld)
 	// block writes rows of tile i and columns of tile j ≥ i of B.
@@ -124,18 +124,18 @@ func checkDiagonal(b blas64.Symmetric, c int) error {
 // half replaces A by A R U⁻¹, so that A R B⁻¹ RᵀAᵀ is the product of the
 // result with its transpose.
 func (f *factor) half(ctx context.Context, a blas64.General) error {
-	if err := f.r.mul(ctx, f.workers, a); err != nil {
+	if err := f.r.mul(ctx, a); err != nil {
 		return err
 	}
-	return dense.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, f.u, a)
+	return dense.TrsmContext(ctx, blas.Right, blas.NoTrans, 1, f.u, a)
 }
 
 // transHalf replaces A, which half has made, by A U⁻ᵀ Rᵀ: both make A R B⁻¹ Rᵀ.
 func (f *factor) transHalf(ctx context.Context, a blas64.General) error {
-	if err := dense.TrsmContext(ctx, f.workers, blas.Right, blas.Trans, 1, f.u, a); err != nil {
+	if err := dense.TrsmContext(ctx, blas.Right, blas.Trans, 1, f.u, a); err != nil {
 		return stopped("solving for a gain", err)
 	}
-	if err := f.r.mulTrans(ctx, f.workers, a); err != nil {
+	if err := f.r.mulTrans(ctx, a); err != nil {
 		return stopped("solving for a gain", err)
 	}
 	return nil
@@ -161,7 +161,7 @@ func (f *factor) inverseRowsTo(ctx context.Context, dst blas64.General, rows []i
 		dense.Trsv(blas.Trans, f.tail(lo), dense.Vector(dense.Row(dst, 0)[lo:]))
 		return ctx.Err()
 	}
-	return dense.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, f.tail(lo), dense.Cols(dst, lo, dst.Cols))
+	return dense.TrsmContext(ctx, blas.Right, blas.NoTrans, 1, f.tail(lo), dense.Cols(dst, lo, dst.Cols))
 }
 
 // inverseTailTo writes rows [lo, lo+dst.Rows) of B⁻¹ from column lo on, and the squared
@@ -172,7 +172,7 @@ func (f *factor) inverseTailTo(ctx context.Context, dst blas64.General, diag []f
 		dst.Data[i*dst.Stride+i] = 1
 	}
 	tail := f.tail(lo)
-	if err := dense.TrsmContext(ctx, f.workers, blas.Right, blas.NoTrans, 1, tail, dst); err != nil {
+	if err := dense.TrsmContext(ctx, blas.Right, blas.NoTrans, 1, tail, dst); err != nil {
 		return err
 	}
 	for i := range diag {
@@ -180,7 +180,7 @@ func (f *factor) inverseTailTo(ctx context.Context, dst blas64.General, diag []f
 		diag[i] = floats.Dot(row, row)
 	}
 	// Column j of U⁻¹U⁻ᵀ takes only columns k ≥ j of U⁻¹.
-	return dense.TrsmContext(ctx, f.workers, blas.Right, blas.Trans, 1, tail, dst)
+	return dense.TrsmContext(ctx, blas.Right, blas.Trans, 1, tail, dst)
 }
 
 // tail returns the factor's rows and columns from lo on.

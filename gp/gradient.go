@@ -58,10 +58,10 @@ func (e *Exact) GroupTermsOf(ctx context.Context, groups []ntk.Kernel, alpha []f
 		// The rows of R B⁻¹ Rᵀ from column lo·C on, and the diagonal of B⁻¹.
 		err := e.f.inverseTailTo(ctx, w, t.covered[lo*c:hi*c], lo*c)
 		if err == nil {
-			err = eachRow(ctx, e.o.Workers, w, func(row []float64) { e.f.r.mulTransRow(row, lo) })
+			err = eachRow(ctx, w, func(row []float64) { e.f.r.mulTransRow(row, lo) })
 		}
 		if err == nil {
-			err = par.Do(ctx, e.o.Workers, hi-lo, func(i int) error {
+			err = par.Do(ctx, hi-lo, func(i int) error {
 				e.f.r.leftMul(dense.Rows(w, i*c, (i+1)*c), lo+i)
 				return nil
 			})
@@ -81,7 +81,7 @@ func (e *Exact) GroupTermsOf(ctx context.Context, groups []ntk.Kernel, alpha []f
 			// Σ W∘K_g, where entries right of the diagonal tile count twice, because both matrices
 			// are symmetric.
 			parts := make([]float64, rows)
-			dense.EachRow(e.o.Workers, w, func(i int, wi []float64) {
+			dense.EachRow(w, func(i int, wi []float64) {
 				ki := dense.Row(kg, i)
 				parts[i] = floats.Dot(wi[:rows], ki[:rows]) + 2*floats.Dot(wi[rows:], ki[rows:])
 			})
@@ -146,7 +146,7 @@ func (e *Exact) slopes(ctx context.Context, covered []float64, y *Targets) ([]fl
 			return nil, err
 		}
 	}
-	return q, par.Do(ctx, e.o.Workers, n, func(i int) error {
+	return q, par.Do(ctx, n, func(i int) error {
 		dst, f := q[i*c:(i+1)*c], e.sites.F.RawRowView(i)
 		if sloped {
 			// RᵀC_iiR = I − [B⁻¹]_ii, with the weight of the row in R

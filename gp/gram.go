@@ -30,7 +30,7 @@ func (e *Exact) copyGram(ctx context.Context, what string) (gram, error) {
 		return gram{}, err
 	}
 	to := newGram(g.n)
-	err := par.Do(ctx, e.o.Workers, g.n, func(i int) error {
+	err := par.Do(ctx, g.n, func(i int) error {
 		copy(to.data[i*(g.n+1):][:i+1], g.data[i*(g.n+1):])
 		return nil
 	})
@@ -77,7 +77,7 @@ func (g gram) form(ctx context.Context, k ntk.Kernel, x *linearize.Batch, o *Opt
 		if err := tileTo(ctx, k, dense.View(g.tile(lo*c, hi*c, lo*c, hi*c)), x, lo, hi, lo, hi); err != nil {
 			return err
 		}
-		if err := g.checkRows(lo*c, hi*c, c, o.Workers); err != nil {
+		if err := g.checkRows(lo*c, hi*c, c); err != nil {
 			return err
 		}
 		o.Progress(StageKernel, hi, n)
@@ -115,8 +115,8 @@ func tileTo(ctx context.Context, k ntk.Kernel, dst *mat.Dense, x *linearize.Batc
 }
 
 // checkRows returns a *NotFiniteError for the first NaN or Inf in K's rows.
-func (g gram) checkRows(lo, hi, c, workers int) error {
-	return par.Do(context.Background(), workers, hi-lo, func(t int) error {
+func (g gram) checkRows(lo, hi, c int) error {
+	return par.Do(context.Background(), hi-lo, func(t int) error {
 		i := lo + t
 		row := g.data[i*(g.n+1):][:i+1]
 		if j := dense.NotFinite(row); j >= 0 {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // The two triangles of the buffer do not touch: building and factoring B
@@ -30,7 +32,8 @@ func TestGramKeepsBothTriangles(t *testing.T) {
 				}
 			}
 			r := newBlockDiag(root)
-			f, err := factorize(t.Context(), g, r, 3)
+			testref.Procs(t, 3)
+			f, err := factorize(t.Context(), g, r)
 			require.NoError(t, err)
 			require.Zero(t, f.jitter)
 
@@ -98,10 +101,10 @@ func TestBlockDiag(t *testing.T) {
 			for _, trans := range []bool{false, true} {
 				a, all := mat.DenseCopyOf(rows), new(mat.Dense)
 				if trans {
-					require.NoError(t, b.mulTrans(t.Context(), 2, a.RawMatrix()))
+					require.NoError(t, b.mulTrans(t.Context(), a.RawMatrix()))
 					all.Mul(rows, whole.T())
 				} else {
-					require.NoError(t, b.mul(t.Context(), 2, a.RawMatrix()))
+					require.NoError(t, b.mul(t.Context(), a.RawMatrix()))
 					all.Mul(rows, whole)
 				}
 				require.True(t, mat.EqualApprox(all, a, 1e-12))

@@ -34,7 +34,7 @@ func (e *Exact) halfRowsTo(ctx context.Context, v, t blas64.General, rows []int)
 	}
 	const tile = 64 // columns of v for which a part of U stays in the cache
 	one := 1 + f.jitter
-	err := par.Do(ctx, f.workers, par.Tiles(v.Cols, tile), func(p int) error {
+	err := par.Do(ctx, par.Tiles(v.Cols, tile), func(p int) error {
 		lo, hi := par.Bounds(p, v.Cols, tile)
 		for k, i := range rows {
 			to, inverse := dense.Row(v, k), dense.Row(t, k)
@@ -61,7 +61,7 @@ func (e *Exact) halfRowsTo(ctx context.Context, v, t blas64.General, rows []int)
 		return err
 	}
 	split := make([]rootSplit, len(rows)/c)
-	err = par.Do(ctx, e.o.Workers, len(split), func(k int) error {
+	err = par.Do(ctx, len(split), func(k int) error {
 		split[k] = newRootSplit(f.r.block(rows[k*c]/c), c)
 		split[k].divide(dense.Rows(v, k*c, (k+1)*c))
 		return nil
@@ -82,7 +82,7 @@ func (e *Exact) halfRowsTo(ctx context.Context, v, t blas64.General, rows []int)
 	}
 	some := slices.Compact(slices.Clone(dead)) // the examples with dead directions
 	x := dense.New(len(dead), e.g.n)
-	err = par.Do(ctx, e.o.Workers, len(some), func(p int) error {
+	err = par.Do(ctx, len(some), func(p int) error {
 		k, row := some[p], make([]float64, e.g.n)
 		for a := range c {
 			e.g.rowTo(row, rows[k*c+a])
@@ -98,7 +98,7 @@ func (e *Exact) halfRowsTo(ctx context.Context, v, t blas64.General, rows []int)
 	if err := f.half(ctx, x); err != nil {
 		return err
 	}
-	return par.Do(ctx, e.o.Workers, len(some), func(p int) error {
+	return par.Do(ctx, len(some), func(p int) error {
 		k := some[p]
 		for a := range c {
 			for j, q := range split[k].dead.RawRowView(a) {

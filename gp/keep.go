@@ -122,8 +122,8 @@ func (k *Kept) Thin(s *Sites) *Sites {
 // Dropped returns the rows with λ > 0 that k leaves out, of all N examples with sites s, from which k was chosen. Rows
 // that k has as representatives are among them. Their strengths are not computed: Strength is nil. A row of k
 // that is no eigenvector of its example's Λ panics.
-func (k *Kept) Dropped(ctx context.Context, s *Sites, workers int) (*Kept, error) {
-	all, total, err := directions(ctx, s, nil, workers, func(rows []keptRow) []keptRow { return rows })
+func (k *Kept) Dropped(ctx context.Context, s *Sites) (*Kept, error) {
+	all, total, err := directions(ctx, s, nil, func(rows []keptRow) []keptRow { return rows })
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,6 @@ type KeepOptions struct {
 	// vectors u: rows with λ times it at most Strength are left out without a backward
 	// pass. A bound that is too small leaves out more rows than Strength alone.
 	PriorVariance float64
-	Workers       int // 0 means GOMAXPROCS
 	Progress      func(stage string, done, total int)
 }
 
@@ -210,7 +209,7 @@ func Keep(ctx context.Context, k ntk.Kernel, x linearize.Source, s *Sites, o *Ke
 	if x.Len() == 0 {
 		return nil, ErrNoExamples
 	}
-	all, total, err := directions(ctx, s, opt.Among, opt.Workers, func(rows []keptRow) []keptRow {
+	all, total, err := directions(ctx, s, opt.Among, func(rows []keptRow) []keptRow {
 		if opt.PriorVariance > 0 {
 			rows = slices.DeleteFunc(rows, func(r keptRow) bool { return r.lambda*opt.PriorVariance <= opt.Strength })
 		}
@@ -262,7 +261,7 @@ func newKept(rows []keptRow, total float64, c int) *Kept {
 // directions returns the eigenvectors of Λ_i with a positive eigenvalue of all examples, or of those among, and the
 // sum of the traces. choose is called again and again with those found so far, and returns those to go on with, so
 // that the others take no memory.
-func directions(ctx context.Context, s *Sites, among []int, workers int, choose func([]keptRow) []keptRow) (rows []keptRow, total float64, err error) {
+func directions(ctx context.Context, s *Sites, among []int, choose func([]keptRow) []keptRow) (rows []keptRow, total float64, err error) {
 	const tile, tiles = 256, 64
 	n := s.F.RawMatrix().Rows
 	example := func(i int) int { return i }
@@ -271,7 +270,7 @@ func directions(ctx context.Context, s *Sites, among []int, workers int, choose 
 	}
 	for first := 0; first < n; first += tile * tiles {
 		parts := make([][]keptRow, par.Tiles(min(n-first, tile*tiles), tile))
-		err := par.Do(ctx, workers, len(parts), func(p int) error {
+		err := par.Do(ctx, len(parts), func(p int) error {
 			lo := first + p*tile
 			for i := lo; i < min(lo+tile, n); i++ {
 				own, err := s.directionsOf(example(i))

@@ -28,7 +28,7 @@ func TestConformanceOfNetwork(t *testing.T) {
 		})
 	}
 	gptest.Fit(t, gptest.FitCase{Prior: r.Prior, Theta: r.Net.Theta(), Fit: func(prior ntk.Prior, theta []float64, mean gp.Mean) ([]error, error) {
-		e, err := gp.Fit(t.Context(), ntk.New(prior, theta, nil), r.Train, s, &gp.Options{Mean: mean})
+		e, err := gp.Fit(t.Context(), ntk.New(prior, theta), r.Train, s, &gp.Options{Mean: mean})
 		return e.Warnings(), err
 	}})
 }
@@ -38,7 +38,7 @@ func TestFitRefusesOtherParameters(t *testing.T) {
 	r := openReference(t, "snelson")
 	theta := r.Net.Theta()
 	theta[0]++
-	other := ntk.New(r.Prior, theta, nil)
+	other := ntk.New(r.Prior, theta)
 	require.NotEmpty(t, other.Mismatch(r.Train))
 	require.Empty(t, r.Kernel.Mismatch(r.Train))
 	require.PanicsWithValue(t, "ntk: the examples are not linearized at θ* of the kernel: the parameters of the network are others; give New the parameters of the network", func() {
@@ -51,7 +51,7 @@ func TestFitRefusesOtherParameters(t *testing.T) {
 func TestWarnsOfUntrainedModel(t *testing.T) {
 	prior := testref.Must(ntk.NewIsotropic(.01, nil))(t)
 	lik := testref.Must(glm.NewGaussian(.01))(t)
-	k, x, y := ntk.New(prior, []float64{0, 0}, nil), line(0, 1, 2), mat.NewDense(3, 1, []float64{1, 3, 5})
+	k, x, y := ntk.New(prior, []float64{0, 0}), line(0, 1, 2), mat.NewDense(3, 1, []float64{1, 3, 5})
 	fit := func(y *mat.Dense, o *gp.Options) *linearize.Warning {
 		s := testref.Must(gp.NewSites(gp.NewTargets(y, lik), x.F))(t)
 		e := testref.Must(gp.Fit(t.Context(), k, x, s, o))(t)

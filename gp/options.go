@@ -29,9 +29,6 @@ type Options struct {
 	// MaxMemory is the number of bytes that may be taken; 0 means 80 % of
 	// what the machine has free (see MemoryBudget).
 	MaxMemory int64
-	// Workers bounds the goroutines; 0 means GOMAXPROCS. It does not bound those
-	// of the kernel, see ntk.Options.
-	Workers int
 	// Progress, if not nil, is called as work is done, from one goroutine.
 	Progress func(stage string, done, total int)
 	// Reuse, if not nil, is an earlier posterior of as many training examples and
@@ -50,7 +47,7 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	if d.MaxIter < 0 || d.MaxMemory < 0 || d.Workers < 0 || d.Mean < Network || d.Mean > LinearGaussian {
+	if d.MaxIter < 0 || d.MaxMemory < 0 || d.Mean < Network || d.Mean > LinearGaussian {
 		panic("gp: invalid options")
 	}
 	d.MaxIter = cmp.Or(d.MaxIter, 100)

@@ -42,7 +42,7 @@ func (e *Exact) eachOwn(ctx context.Context, rows []int, progress func(done int)
 		if err := e.ownRowsTo(ctx, own{t, v}, at); err != nil {
 			return err
 		}
-		err := par.Do(ctx, e.o.Workers, hi-lo, func(k int) error {
+		err := par.Do(ctx, hi-lo, func(k int) error {
 			tail := dense.Cols(dense.Rows(t, k*c, (k+1)*c), rows[lo+k]*c, e.g.n)
 			return do(lo+k, own{tail, dense.Rows(v, k*c, (k+1)*c)})
 		})

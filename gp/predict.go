@@ -3,6 +3,7 @@ package gp
 import (
 	"context"
 	"reflect"
+	"runtime"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -110,11 +111,11 @@ func (e *Exact) covarianceTo(ctx context.Context, cov *mat.Dense, x *linearize.B
 	}
 	e.k.DiagTo(cov, x)
 	// Subtract V Vᵀ, V = K_*n R U⁻¹, from the prior's C×C blocks.
-	c, workers := e.predicted(), e.o.Workers
+	c, workers := e.predicted(), runtime.GOMAXPROCS(0)
 	if c >= wide {
-		workers = 1 // products of blocks, each on all workers
+		workers = 1 // products of blocks, each on all processors
 	}
-	return par.Do(context.Background(), workers, x.Len(), func(at int) error {
+	return par.DoWorker(context.Background(), workers, x.Len(), func(_, at int) error {
 		first := at * c
 		if c >= wide {
 			return shifted(e.subtractGram(ctx, dense.Slice(cov, first, first+c), dense.Rows(v, first, first+c)), at)
@@ -206,7 +207,7 @@ func (e *Exact) subtractGram(ctx context.Context, cov *mat.Dense, v blas64.Gener
 	g := cov.RawMatrix()
 	prior := dense.Diagonal(g)
 	// cov = K_** − K_*n R B⁻¹ Rᵀ K_n* (E6)
-	if err := dense.SyrkContext(ctx, e.o.Workers, blas.NoTrans, -1, v, 1, dense.Lower(g)); err != nil {
+	if err := dense.SyrkContext(ctx, blas.NoTrans, -1, v, 1, dense.Lower(g)); err != nil {
 		return stopped("predicting", err)
 	}
 	dense.MirrorLower(g)

@@ -27,14 +27,14 @@ func (e *Exact) Rescale(ctx context.Context, k ntk.Kernel, factor float64, y *Ta
 	}
 	r := &Exact{k: k, x: e.x, o: e.o, tile: e.tile, prior: e.prior, refit: e.refit}
 	r.g, e.g = e.g, gram{}
-	err := par.Do(ctx, e.o.Workers, r.g.n, func(i int) error {
+	err := par.Do(ctx, r.g.n, func(i int) error {
 		floats.Scale(factor, r.g.data[i*(r.g.n+1):][:i+1])
 		return nil
 	})
 	if err != nil {
 		return nil, stopped("scaling the kernel", err)
 	}
-	if err := r.g.checkRows(0, r.g.n, e.outputs(), e.o.Workers); err != nil {
+	if err := r.g.checkRows(0, r.g.n, e.outputs()); err != nil {
 		return nil, err
 	}
 	if e.refit {

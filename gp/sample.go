@@ -37,7 +37,7 @@ func (e *Exact) SampleTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch
 	g := cov.RawMatrix()
 	piv := make([]int, g.Rows)
 	// Pᵀ cov P = L Lᵀ
-	_, rank, err := dense.PstrfContext(ctx, e.o.Workers, dense.Lower(g), piv, float64(e.g.n)*epsilon*largest)
+	_, rank, err := dense.PstrfContext(ctx, dense.Lower(g), piv, float64(e.g.n)*epsilon*largest)
 	if err != nil {
 		return err
 	}
@@ -57,5 +57,5 @@ func (e *Exact) SampleTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch
 		return nil
 	}
 	// f = mean + L z, L Lᵀ = cov
-	return dense.GemmContext(ctx, e.o.Workers, blas.NoTrans, blas.Trans, 1, z, root, 1, dst.RawMatrix())
+	return dense.GemmContext(ctx, blas.NoTrans, blas.Trans, 1, z, root, 1, dst.RawMatrix())
 }

@@ -48,7 +48,7 @@ func (e *Exact) fields(nc int) []saved.Field {
 
 // load reads what Save wrote of nc outputs, with their sites.
 func (e *Exact) load(r *store.Reader, nc int, sites func() *Sites) bool {
-	e.tile, e.f = tileBytes, &factor{workers: e.o.Workers}
+	e.tile, e.f = tileBytes, &factor{}
 	ok := saved.Load(r, e.fields(nc))
 	if e.sites = sites(); !ok || r.Err() != nil {
 		return false

@@ -299,7 +299,7 @@ func (t *Thinned) Jacobian(ctx context.Context, x *linearize.Batch, move []float
 	for i := range weights.Data {
 		weights.Data[i] = -weights.Data[i]
 	}
-	posterior := jacobian.Sum{Workers: t.e.o.Workers}
+	posterior := jacobian.Sum{}
 	posterior.Copy(x)
 	if err := posterior.Add(ctx, t.e.x, weights); err != nil {
 		return nil, stopped("summing the Jacobians of kept rows", err)
@@ -399,7 +399,7 @@ func (t *Thinned) eachOwn(ctx context.Context, rows []int, x *linearize.Batch, d
 	if err != nil {
 		return err
 	}
-	return par.Do(ctx, e.o.Workers, len(rows), func(k int) error {
+	return par.Do(ctx, len(rows), func(k int) error {
 		o := own{v: dense.Rows(v, k*c, (k+1)*c)}
 		if lo, hi := first[k], first[k+1]; lo < hi {
 			from, _ := t.kept.of(rows[k])

@@ -165,7 +165,7 @@ func TestKeep(t *testing.T) {
 			}
 		}
 		most := max(1, all.Len()/3)
-		some := testref.Must(gp.Keep(t.Context(), q.kernel, q.train, s, &gp.KeepOptions{Most: most, Workers: 3}))(t)
+		some := testref.Must(gp.Keep(t.Context(), q.kernel, q.train, s, &gp.KeepOptions{Most: most}))(t)
 		require.Equal(t, most, some.Len())
 		require.IsNonDecreasing(t, some.Examples)
 		require.Less(t, some.Trace, some.Total*(1+1e-12))
@@ -195,13 +195,13 @@ func TestKeepOfManyExamples(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	x := gptest.RandomBatch(rng, n, 2, gptest.Layer{In: 2, Out: 3})
 	s := testref.Must(gp.NewSites(gp.NewTargets(testkit.Targets(rng, glm.Categorical{}, x.F), glm.Categorical{}), x.F))(t)
-	kernel := ntk.New(testref.Must(ntk.NewIsotropic(1, nil))(t), make([]float64, x.P), nil)
+	kernel := ntk.New(testref.Must(ntk.NewIsotropic(1, nil))(t), make([]float64, x.P))
 	all := testref.Must(gp.Keep(t.Context(), kernel, x, s, nil))(t)
 	require.Greater(t, all.Len(), n-100, "one direction for each example that is not sure")
-	some := testref.Must(gp.Keep(t.Context(), kernel, x, s, &gp.KeepOptions{Most: 100, Workers: 3}))(t)
+	some := testref.Must(gp.Keep(t.Context(), kernel, x, s, &gp.KeepOptions{Most: 100}))(t)
 	require.Equal(t, all.Total, some.Total)
 	requireStrongest(t, all, some, 100)
-	dropped := testref.Must(some.Dropped(t.Context(), s, 0))(t)
+	dropped := testref.Must(some.Dropped(t.Context(), s))(t)
 	require.InDelta(t, all.Len()-100, dropped.Len(), 100)
 }
 
@@ -266,20 +266,21 @@ func TestHalfTo(t *testing.T) {
 	})
 }
 
-// The results do not depend on the number of workers, and a done context ends each of
+// The results do not depend on the number of processors, and a done context ends each of
 // them.
-func TestThinnedWorkersAndCancel(t *testing.T) {
+func TestThinnedProcessorsAndCancel(t *testing.T) {
 	q := problems(t)[4]
 	s := q.sites(t)
 	var before [3]mat.Dense
-	for at, workers := range []int{1, 2, 5} {
-		k := testref.Must(gp.Keep(t.Context(), q.kernel, q.train, s, &gp.KeepOptions{Most: q.n, Workers: workers}))(t)
-		thin := testref.Must(gp.FitKept(t.Context(), q.kernel, q.train, s, k, &gp.Options{Workers: workers}))(t)
+	for at, procs := range []int{1, 2, 5} {
+		testref.Procs(t, procs)
+		k := testref.Must(gp.Keep(t.Context(), q.kernel, q.train, s, &gp.KeepOptions{Most: q.n}))(t)
+		thin := testref.Must(gp.FitKept(t.Context(), q.kernel, q.train, s, k, nil))(t)
 		var got [3]mat.Dense
 		require.NoError(t, thin.LeaveOneOutTo(t.Context(), &got[0], &got[1], dense.Range(q.n), q.train))
 		require.NoError(t, thin.PredictTo(t.Context(), nil, &got[2], q.test))
 		for i := range got {
-			require.True(t, at == 0 || mat.Equal(&before[i], &got[i]), "%d workers", workers)
+			require.True(t, at == 0 || mat.Equal(&before[i], &got[i]), "%d processors", procs)
 		}
 		before = got
 
@@ -316,7 +317,7 @@ func TestDropped(t *testing.T) {
 		s := q.sites(t)
 		all := q.thinned(t, nil).Kept()
 		thin := q.thinned(t, &gp.KeepOptions{Most: max(1, all.Len()/2)})
-		d := testref.Must(thin.Kept().Dropped(t.Context(), s, 3))(t)
+		d := testref.Must(thin.Kept().Dropped(t.Context(), s))(t)
 		require.Equal(t, all.Len(), d.Len()+thin.Kept().Len())
 		require.InEpsilon(t, all.Total, d.Trace+thin.Kept().Trace, 1e-12)
 		for j, i := range d.Examples {
@@ -328,7 +329,7 @@ func TestDropped(t *testing.T) {
 		}
 		none := *s
 		none.Lambda = mat.NewDense(q.n*q.c, q.c, nil)
-		require.Panics(t, func() { _, _ = thin.Kept().Dropped(t.Context(), &none, 0) })
+		require.Panics(t, func() { _, _ = thin.Kept().Dropped(t.Context(), &none) })
 	})
 }
 
@@ -356,7 +357,7 @@ func TestE16Represent(t *testing.T) {
 		s := q.sites(t)
 		all := q.thinned(t, nil)
 		own := q.thinned(t, &gp.KeepOptions{Most: max(1, all.Kept().Len()/2)})
-		rest := testref.Must(own.Kept().Dropped(t.Context(), s, 0))(t)
+		rest := testref.Must(own.Kept().Dropped(t.Context(), s))(t)
 		if rest.Len() < 2 {
 			return // the sites are saturated: no more than one row is left
 		}

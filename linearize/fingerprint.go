@@ -183,7 +183,7 @@ func sumsOf(x *mat.Dense) []Sum {
 	sums := make([]Sum, n)
 	const tile = 64
 	// A context that never ends gives no error.
-	_ = par.Do(context.Background(), 0, par.Tiles(n, tile), func(t int) error {
+	_ = par.Do(context.Background(), par.Tiles(n, tile), func(t int) error {
 		buf := make([]byte, 0, 8*d)
 		lo, hi := par.Bounds(t, n, tile)
 		for i := lo; i < hi; i++ {

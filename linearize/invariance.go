@@ -228,7 +228,7 @@ const normRows = 8
 func addNorms(ctx context.Context, layers []*layerNorms, k Block, b *Batch, theta []float64) error {
 	n, c := b.Len(), b.Outputs()
 	parts := make([][]norms, par.Tiles(n, normRows)) // of each layer
-	err := par.Do(ctx, 0, len(parts), func(tile int) error {
+	err := par.Do(ctx, len(parts), func(tile int) error {
 		for _, l := range layers {
 			parts[tile] = append(parts[tile], l.newNorms())
 		}

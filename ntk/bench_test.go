@@ -30,7 +30,7 @@ func eachBenchmark(b *testing.B, run func(b *testing.B, k *ntk.NTK, train, test 
 		all := priors(b, newRand(1), train)
 		for _, prior := range []string{"isotropic", "diagonal"} {
 			b.Run(fmt.Sprintf("%s/N=%d/C=%d/P=%d/%s", name, train.Len(), train.Outputs(), train.P, prior), func(b *testing.B) {
-				run(b, ntk.New(all[prior], make([]float64, train.P), nil), train, test)
+				run(b, ntk.New(all[prior], make([]float64, train.P)), train, test)
 			})
 		}
 	}

@@ -113,10 +113,10 @@ func (ps *pass) wholeProduct(alpha float64, x, y blas64.General, beta float64, d
 	// The only error is that of the context, which the caller checks.
 	if ps.a == ps.b {
 		upper := blas64.Symmetric{N: dst.Rows, Stride: dst.Stride, Data: dst.Data, Uplo: blas.Upper}
-		_ = dense.SyrkContext(ps.ctx, ps.k.workers, blas.NoTrans, alpha, x, beta, upper)
+		_ = dense.SyrkContext(ps.ctx, blas.NoTrans, alpha, x, beta, upper)
 		return
 	}
-	_ = dense.GemmContext(ps.ctx, ps.k.workers, blas.NoTrans, blas.Trans, alpha, x, y, beta, dst)
+	_ = dense.GemmContext(ps.ctx, blas.NoTrans, blas.Trans, alpha, x, y, beta, dst)
 }
 
 // blockPlan is the plan of κ(a, b). The choice of its methods does not depend on the number of
@@ -314,7 +314,7 @@ func addProduct(dst blas64.General, alpha float64, x, y blas64.General, diagonal
 type tile struct{ i, j examples }
 
 // tileExamples returns how many of n examples with c outputs make a tile. It must
-// not depend on the number of workers.
+// not depend on the number of processors.
 func tileExamples(n, c int) int {
 	rows := (n*c/8 + 47) / 48 * 48
 	examples := max(1, min(max(rows, fewRows), mostRows)/c)

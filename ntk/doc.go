@@ -37,5 +37,5 @@
 //
 // The result is written tile by tile. At most 64 MiB of columns are held at a
 // time, and each worker holds a few tiles. The tiles do not depend on the number
-// of workers, so results are bit-identical for any GOMAXPROCS.
+// of processors, so results are bit-identical for any GOMAXPROCS.
 package ntk

@@ -2,7 +2,6 @@ package ntk_test
 
 import (
 	"fmt"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/jacobian"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -33,7 +33,8 @@ func TestEmbeddingIsDense(t *testing.T) {
 		for name, prior := range priors(t, rng, b) {
 			t.Run(fmt.Sprintf("%d/%s", seed, name), func(t *testing.T) {
 				theta := normal(rng, b.P)
-				k, want := ntk.New(prior, theta, nil), ntk.Dense(prior, theta)
+				testref.Procs(t, 1+seed%3)
+				k, want := ntk.New(prior, theta), ntk.Dense(prior, theta)
 				requireSame(t, k, want, a, b)
 				requireSame(t, k.WithBudget(1<<(8+seed)), want, a, b)
 				requireSame(t, k, want, full, b)
@@ -55,16 +56,17 @@ func formed(a *linearize.Batch) *linearize.Batch {
 	return &full
 }
 
-// TestEmbeddingWorkers checks that the kernel of tables does not depend on the number
-// of workers by a bit, whether it is formed or multiplied.
-func TestEmbeddingWorkers(t *testing.T) {
+// TestEmbeddingOnProcessors checks that the kernel of tables does not depend on the number
+// of processors by a bit, whether it is formed or multiplied.
+func TestEmbeddingOnProcessors(t *testing.T) {
 	rng := newRand(3)
 	b := gptest.RandomBatch(rng, 700, 2, embeddings...)
 	prior := priors(t, rng, b)["mixed"]
 	v := mat.NewDense(1400, 2, normal(rng, 2800))
 	var block, product []*mat.Dense
-	for _, workers := range []int{1, 2, 5} {
-		k := ntk.New(prior, make([]float64, b.P), &ntk.Options{Workers: workers})
+	for _, procs := range []int{1, 2, 5} {
+		testref.Procs(t, procs)
+		k := ntk.New(prior, make([]float64, b.P))
 		x, y := new(mat.Dense), new(mat.Dense)
 		k.BlockTo(x, b, b)
 		k.MulTo(y, b, b, v)
@@ -90,9 +92,9 @@ func TestEmbeddingFormsNoColumns(t *testing.T) {
 			if own {
 				prior = priors(t, rng, b)["diagonal"]
 			}
-			_, _, _, _, columns := ntk.New(prior, make([]float64, b.P), nil).Ways(b, b)
+			_, _, _, _, columns := ntk.New(prior, make([]float64, b.P)).Ways(b, b)
 			require.Equal(t, c.columns, columns)
-			_, _, _, _, columns = ntk.New(prior, make([]float64, b.P), nil).Ways(b, formed(b))
+			_, _, _, _, columns = ntk.New(prior, make([]float64, b.P)).Ways(b, formed(b))
 			require.Equal(t, c.columns, columns)
 		}
 	}
@@ -104,7 +106,7 @@ func BenchmarkEmbedding(b *testing.B) {
 	batch := gptest.RandomBatch(newRand(1), 1000, 2, gptest.Layer{Table: 5000, In: 40, Out: 32})
 	prior, err := ntk.NewIsotropic(1, nil)
 	require.NoError(b, err)
-	k := ntk.New(prior, make([]float64, batch.P), nil)
+	k := ntk.New(prior, make([]float64, batch.P))
 	b.Run("Block/N=1000", func(b *testing.B) {
 		for b.Loop() {
 			k.BlockTo(new(mat.Dense), batch, batch)
@@ -155,7 +157,8 @@ func TestPreparedIsProduct(t *testing.T) {
 		theta := normal(rng, b.P)
 		name, prior := priorOf(t, rng, b, seed+seed/8)
 		t.Run(fmt.Sprintf("%d/%s", seed, name), func(t *testing.T) {
-			k, want := ntk.New(prior, theta, &ntk.Options{Workers: 1 + seed%3}), ntk.Dense(prior, theta)
+			testref.Procs(t, 1+seed%3)
+			k, want := ntk.New(prior, theta), ntk.Dense(prior, theta)
 			for _, k := range []*ntk.NTK{k, k.WithBudget(1 << (6 + seed%8))} {
 				for _, cols := range []int{1, 70, 400} {
 					v := mat.NewDense(b.Len()*c, cols, normal(rng, b.Len()*c*cols))
@@ -189,16 +192,14 @@ func requireProduct(t *testing.T, p ntk.Product, k ntk.Kernel, a, b *linearize.B
 // TestPreparedRows: a row is the same to the last bit whatever the others are
 // and however many processors there are.
 func TestPreparedRows(t *testing.T) {
-	old := runtime.GOMAXPROCS(0)
-	defer runtime.GOMAXPROCS(old)
 	lenet := leNet(t, 150)
-	k := ntk.New(priors(t, newRand(3), lenet)["diagonal"], make([]float64, lenet.P), nil)
+	k := ntk.New(priors(t, newRand(3), lenet)["diagonal"], make([]float64, lenet.P))
 	z, x := lenet.Slice(0, 10), lenet.Slice(10, 150)
 	p := k.Prepare(z, mat.NewDense(100, 7, normal(newRand(4), 700)))
 	var want mat.Dense
 	p.MulTo(&want, x)
 	for _, procs := range []int{1, 3} {
-		runtime.GOMAXPROCS(procs)
+		testref.Procs(t, procs)
 		for _, size := range []int{1, 50, 140} {
 			for lo := 0; lo < x.Len(); lo += size {
 				hi := min(lo+size, x.Len())
@@ -213,7 +214,7 @@ func TestPreparedRows(t *testing.T) {
 func TestPreparedSizes(t *testing.T) {
 	rng := newRand(2)
 	b := gptest.RandomBatch(rng, 4, 2, gptest.Layer{In: 3, Out: 2}, gptest.Layer{Out: 3})
-	k := ntk.New(priors(t, rng, b)["isotropic"], make([]float64, b.P), nil)
+	k := ntk.New(priors(t, rng, b)["isotropic"], make([]float64, b.P))
 	require.Panics(t, func() { k.Prepare(b, mat.NewDense(7, 1, nil)) })
 	p := k.Prepare(b, mat.NewDense(8, 3, nil))
 	require.Panics(t, func() { p.MulTo(mat.NewDense(8, 2, nil), b) })

@@ -27,7 +27,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	k := ntk.New(prior, net.Theta(), nil)
+	k := ntk.New(prior, net.Theta())
 	kernel, cross := new(mat.Dense), new(mat.Dense)
 	k.BlockTo(kernel, b, b)
 	k.BlockTo(cross, b.Slice(3, 4), b.Slice(0, 3))
@@ -59,7 +59,7 @@ func ExampleNTK_GroupKernel() {
 		fmt.Println(err)
 		return
 	}
-	k := ntk.New(prior, net.Theta(), nil)
+	k := ntk.New(prior, net.Theta())
 	whole, sum, part := new(mat.Dense), mat.NewDense(2, 2, nil), new(mat.Dense)
 	k.BlockTo(whole, b, b)
 	for g := range k.Groups() {

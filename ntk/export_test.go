@@ -40,13 +40,6 @@ func (k *NTK) Ways(a, b *linearize.Batch) (outer, perOutput_, direct, contracted
 // Cost is the kernel's estimate, in multiply-adds.
 func (k *NTK) Cost(a, b *linearize.Batch) float64 { return k.newPlan(a, b, extentOf(a, b)).cost }
 
-// WithWorkers returns the kernel on that many goroutines.
-func (k *NTK) WithWorkers(n int) *NTK {
-	c := *k
-	c.workers = n
-	return &c
-}
-
 // ContractedTo writes the kernel with every Conv block of one variance
 // contracted (or, if not, taken as columns), whatever costs less.
 func (k *NTK) ContractedTo(dst *mat.Dense, a, b *linearize.Batch, contract bool) {

@@ -40,7 +40,7 @@ func TestReferenceKernels(t *testing.T) {
 			net := readNetwork(t, ref)
 			x, test := inputs(t, ref)
 			train, tests := linearized(t, net, x), linearized(t, net, test)
-			k := ntk.New(referencePrior(t, ref), net.Theta(), nil)
+			k := ntk.New(referencePrior(t, ref), net.Theta())
 			c := train.Outputs()
 			block := ref.Matrix("kernel_train_block")
 			n, _ := block.Dims()
@@ -106,7 +106,7 @@ func TestExportedKernels(t *testing.T) {
 			net := readNetwork(t, ref)
 			b := linearized(t, net, ref.Matrix("x"))
 			var got mat.Dense
-			ntk.New(one, net.Theta(), nil).BlockTo(&got, b, b)
+			ntk.New(one, net.Theta()).BlockTo(&got, b, b)
 			testref.RequireClose(t, got.RawMatrix().Data, ref.Matrix("kernel").RawMatrix().Data, 1e-8, "kernel")
 		})
 	}
@@ -168,7 +168,7 @@ func TestNetworks(t *testing.T) {
 		other, p := priorOf(t, rng, b, i)
 		for prior, p := range map[string]ntk.Prior{"mixed": mixed(rng, b), other: p} {
 			t.Run(name+"/"+prior, func(t *testing.T) {
-				k, want := ntk.New(p, theta, nil), ntk.Dense(p, theta)
+				k, want := ntk.New(p, theta), ntk.Dense(p, theta)
 				requireSame(t, k, want, b.Slice(1, 4), b)
 				requireSame(t, k.WithBudget(1<<12), want, b.Slice(1, 4), b)
 				requireSame(t, k, want, b.Output(0), b.Slice(0, 3))
@@ -194,7 +194,7 @@ func TestConvConformance(t *testing.T) {
 		rng := newRand(13)
 		theta := normal(rng, b.P)
 		prior, p := priorOf(t, rng, b, i)
-		t.Run(name+"/"+prior, func(t *testing.T) { gptest.Kernel(t, ntk.New(p, theta, nil), b) })
+		t.Run(name+"/"+prior, func(t *testing.T) { gptest.Kernel(t, ntk.New(p, theta), b) })
 	}
 }
 
@@ -211,7 +211,7 @@ func TestContraction(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rng := newRand(14)
 			for _, prior := range []string{"isotropic", "tensorwise"} {
-				k := ntk.New(priors(t, rng, b)[prior], make([]float64, b.P), nil)
+				k := ntk.New(priors(t, rng, b)[prior], make([]float64, b.P))
 				var contracted, columns mat.Dense
 				k.ContractedTo(&contracted, b, b, true)
 				k.ContractedTo(&columns, b, b, false)
@@ -250,7 +250,7 @@ func TestManyOutputs(t *testing.T) {
 	} {
 		for kind, prior := range priors(t, rng, b) {
 			t.Run(name+"/"+kind, func(t *testing.T) {
-				k, want := ntk.New(prior, make([]float64, b.P), nil), ntk.Dense(prior, make([]float64, b.P))
+				k, want := ntk.New(prior, make([]float64, b.P)), ntk.Dense(prior, make([]float64, b.P))
 				for _, other := range []*linearize.Batch{b, b.Slice(1, 3)} {
 					var got, ref mat.Dense
 					k.BlockTo(&got, b, other)
@@ -274,7 +274,7 @@ func BenchmarkDiagOutputs(b *testing.B) {
 			"hidden": gptest.RandomBatch(newRand(1), 1, c, gptest.Layer{In: 2, Out: c}),
 		} {
 			prior := testref.Must(ntk.NewIsotropic(1, nil))(b)
-			k := ntk.New(prior, make([]float64, x.P), nil)
+			k := ntk.New(prior, make([]float64, x.P))
 			b.Run(fmt.Sprintf("%s/C=%d", name, c), func(b *testing.B) {
 				var dst mat.Dense
 				for b.Loop() {

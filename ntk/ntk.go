@@ -11,22 +11,14 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Options are the options of New. Nil and zero mean the defaults.
-type Options struct {
-	// Workers is the number of goroutines; 0 means GOMAXPROCS. Results do not
-	// depend on it.
-	Workers int
-}
-
 // NTK is the neural tangent kernel of a network and a prior (E2). It is
 // read-only and safe for concurrent use.
 type NTK struct {
-	variance []float64 // diagonal of Σ₀
-	root     []float64 // its square root
-	shift    []float64 // μ₀ − θ*
-	steps    []int     // indices where the variance differs from the one before
-	groups   []Group   // of the prior; empty where it is one group
-	workers  int
+	variance []float64                  // diagonal of Σ₀
+	root     []float64                  // its square root
+	shift    []float64                  // μ₀ − θ*
+	steps    []int                      // indices where the variance differs from the one before
+	groups   []Group                    // of the prior; empty where it is one group
 	budget   int                        // bytes of columns held at a time
 	model    linearize.ModelFingerprint // θ* alone
 }
@@ -43,10 +35,7 @@ const columnBudget = 64 << 20
 // does not keep theta. It panics where the prior has another number of parameters
 // than theta or a variance that is negative or not finite. A variance of zero
 // holds a parameter at μ₀.
-func New(prior Prior, theta []float64, o *Options) *NTK {
-	if o == nil {
-		o = new(Options)
-	}
+func New(prior Prior, theta []float64) *NTK {
 	mean := make([]float64, len(theta))
 	variance := make([]float64, len(theta))
 	prior.MeanTo(mean)
@@ -54,7 +43,7 @@ func New(prior Prior, theta []float64, o *Options) *NTK {
 	for i := range mean {
 		mean[i] -= theta[i]
 	}
-	k := newNTK(variance, mean, o.Workers)
+	k := newNTK(variance, mean)
 	k.model.Parameters = linearize.SumOf(theta)
 	if g, ok := prior.(Grouped); ok {
 		k.groups = g.Groups()
@@ -62,8 +51,8 @@ func New(prior Prior, theta []float64, o *Options) *NTK {
 	return k
 }
 
-func newNTK(variance, shift []float64, workers int) *NTK {
-	k := &NTK{variance: variance, shift: shift, workers: workers, budget: columnBudget}
+func newNTK(variance, shift []float64) *NTK {
+	k := &NTK{variance: variance, shift: shift, budget: columnBudget}
 	k.root = make([]float64, len(variance))
 	for i, v := range variance {
 		if !(v >= 0) || math.IsInf(v, 1) {
@@ -96,7 +85,7 @@ func (k *NTK) GroupKernel(g int) Kernel {
 		copy(variance[lo:hi], k.variance[lo:hi])
 		copy(shift[lo:hi], k.shift[lo:hi])
 	}
-	one := newNTK(variance, shift, k.workers)
+	one := newNTK(variance, shift)
 	one.budget, one.model = k.budget, k.model
 	return one
 }
@@ -123,11 +112,11 @@ func (k *NTK) MeanTo(dst []float64, b *linearize.Batch) {
 	})
 }
 
-// chunk is how many examples a worker takes at a time where each is computed by
+// chunk is how many examples a goroutine takes at a time where each is computed by
 // itself.
 const chunk = 64
 
-// each calls do on the workers for ranges of the n examples, of at most size
+// each calls do on several goroutines for ranges of the n examples, of at most size
 // examples each.
 func (k *NTK) each(n, size int, do func(s *scratch, e examples)) {
 	k.eachUntil(context.Background(), n, size, do)
@@ -141,10 +130,10 @@ func (k *NTK) eachUntil(ctx context.Context, n, size int, do func(s *scratch, e 
 	})
 }
 
-// runUntil calls do on the workers with the numbers below n, and starts no further call once ctx is done.
+// runUntil calls do on several goroutines with the numbers below n, and starts no further call once ctx is done.
 func (k *NTK) runUntil(ctx context.Context, n int, do func(s *scratch, i int)) {
 	// The only error is that of ctx, which the caller checks.
-	_ = par.Do(ctx, k.workers, n, func(i int) error {
+	_ = par.Do(ctx, n, func(i int) error {
 		s := scratches.Get().(*scratch)
 		defer scratches.Put(s)
 		do(s, i)

@@ -145,7 +145,8 @@ func TestStructuredIsDense(t *testing.T) {
 		theta := normal(rng, b.P)
 		name, prior := priorOf(t, rng, b, seed+seed/8)
 		t.Run(fmt.Sprintf("%d/%s", seed, name), func(t *testing.T) {
-			k, want := ntk.New(prior, theta, &ntk.Options{Workers: 1 + seed%3}), ntk.Dense(prior, theta)
+			testref.Procs(t, 1+seed%3)
+			k, want := ntk.New(prior, theta), ntk.Dense(prior, theta)
 			requireSame(t, k, want, a, b)
 			requireSame(t, k.WithBudget(1<<(6+seed%8)), want, a, b)
 			requireSame(t, k, want, a.Output(c-1), b)
@@ -164,7 +165,8 @@ func TestManyTiles(t *testing.T) {
 	for turn := range 6 {
 		name, prior := priorOf(t, rng, b, turn)
 		t.Run(name, func(t *testing.T) {
-			k, want := ntk.New(prior, theta, nil), ntk.Dense(prior, theta)
+			testref.Procs(t, 1+turn%3)
+			k, want := ntk.New(prior, theta), ntk.Dense(prior, theta)
 			switch turn % 3 {
 			case 0:
 				requireSame(t, k, want, a, b)
@@ -185,7 +187,7 @@ func TestConformance(t *testing.T) {
 		theta := normal(rng, b.P)
 		for name, prior := range priors(t, rng, b) {
 			t.Run(fmt.Sprintf("C=%d/%s", c, name), func(t *testing.T) {
-				gptest.Kernel(t, ntk.New(prior, theta, nil), b)
+				gptest.Kernel(t, ntk.New(prior, theta), b)
 			})
 			t.Run(fmt.Sprintf("C=%d/%s/Dense", c, name), func(t *testing.T) {
 				gptest.Kernel(t, ntk.Dense(prior, theta), b)
@@ -195,7 +197,7 @@ func TestConformance(t *testing.T) {
 }
 
 // TestLargest has so many rows that tiles have their full size, and compares
-// with the dense kernel and over 1, 2 and 3 workers.
+// with the dense kernel and over 1, 2 and 3 processors.
 func TestLargest(t *testing.T) {
 	rng := newRand(11)
 	b := gptest.RandomBatch(rng, 1010, 2, gptest.Layer{In: 9, Out: 5}, gptest.Layer{Out: 6}, gptest.Layer{In: 3, Out: 3, Hidden: true})
@@ -203,12 +205,14 @@ func TestLargest(t *testing.T) {
 	prior := testref.Must(ntk.NewIsotropic(1, nil))(t)
 	var want, got mat.Dense
 	ntk.Dense(prior, theta).BlockTo(&want, b, b)
-	k := ntk.New(prior, theta, nil)
-	k.WithWorkers(1).BlockTo(&got, b, b)
+	k := ntk.New(prior, theta)
+	testref.Procs(t, 1)
+	k.BlockTo(&got, b, b)
 	testref.RequireClose(t, got.RawMatrix().Data, want.RawMatrix().Data, tol, "kernel")
-	for _, w := range []int{2, 3} {
-		k.WithWorkers(w).BlockTo(&want, b, b)
-		require.True(t, mat.Equal(&got, &want), "%d workers", w)
+	for _, procs := range []int{2, 3} {
+		testref.Procs(t, procs)
+		k.BlockTo(&want, b, b)
+		require.True(t, mat.Equal(&got, &want), "%d processors", procs)
 	}
 	require.True(t, mat.Equal(&got, got.T()), "exactly symmetric")
 	// Through J: fewer flops than through the kernel.
@@ -233,7 +237,7 @@ func TestE2(t *testing.T) {
 			mu, s2 := make([]float64, b.P), make([]float64, b.P)
 			prior.MeanTo(mu)
 			prior.VarianceTo(s2)
-			k := ntk.New(prior, theta, nil)
+			k := ntk.New(prior, theta)
 			mean := make([]float64, 10)
 			k.MeanTo(mean, b)
 			var got mat.Dense
@@ -266,7 +270,7 @@ func TestE10(t *testing.T) {
 	b.JacobianTo(&j)
 	for name, prior := range priors(t, rng, b) {
 		t.Run(name, func(t *testing.T) {
-			k := ntk.New(prior, theta, nil)
+			k := ntk.New(prior, theta)
 			var whole, sum, part mat.Dense
 			k.BlockTo(&whole, b, b)
 			sum.CloneFrom(&whole)
@@ -316,7 +320,7 @@ func requireDerivative(t *testing.T, k *ntk.NTK, groups []ntk.Group, theta []flo
 			moved[g].Precision *= math.Exp(-step)
 			prior := testref.Must(ntk.NewLayerwise(b.P, moved, nil))(t)
 			var m mat.Dense
-			ntk.New(prior, theta, nil).BlockTo(&m, b, b)
+			ntk.New(prior, theta).BlockTo(&m, b, b)
 			return &m
 		}
 		var diff, part mat.Dense
@@ -336,7 +340,7 @@ func TestGroupMean(t *testing.T) {
 	b := gptest.RandomBatch(rng, 4, 2, gptest.Layer{In: 5, Out: 4}, gptest.Layer{Out: 5})
 	theta := normal(rng, b.P)
 	prior := testref.Must(ntk.NewLayerwise(b.P, ntk.ByTensor(ntk.Spans(b), 1), []float64{1}))(t)
-	k := ntk.New(prior, theta, nil)
+	k := ntk.New(prior, theta)
 	mean, want := make([]float64, 8), make([]float64, 8)
 	for g, group := range prior.Groups() {
 		shift := make([]float64, b.P)
@@ -380,7 +384,7 @@ func TestCheapest(t *testing.T) {
 			if c.diagonal {
 				prior = priors(t, rng, b)["diagonal"]
 			}
-			outer, perOutput, direct, _, columns := ntk.New(prior, make([]float64, b.P), nil).Ways(b, b)
+			outer, perOutput, direct, _, columns := ntk.New(prior, make([]float64, b.P)).Ways(b, b)
 			require.Equal(t, []int{c.outer, c.perOutput, c.direct, c.columns}, []int{outer, perOutput, direct, columns})
 		})
 	}
@@ -397,8 +401,8 @@ func TestMixedKinds(t *testing.T) {
 	theta := normal(rng, b.P)
 	for name, prior := range priors(t, rng, b) {
 		t.Run(name, func(t *testing.T) {
-			requireSame(t, ntk.New(prior, theta, nil), ntk.Dense(prior, theta), a, b)
-			requireSame(t, ntk.New(prior, theta, nil), ntk.Dense(prior, theta), b, a)
+			requireSame(t, ntk.New(prior, theta), ntk.Dense(prior, theta), a, b)
+			requireSame(t, ntk.New(prior, theta), ntk.Dense(prior, theta), b, a)
 		})
 	}
 }
@@ -409,7 +413,7 @@ func TestNoExamples(t *testing.T) {
 	b := gptest.RandomBatch(rng, 4, 2, gptest.Layer{In: 5, Out: 4})
 	prior := testref.Must(ntk.NewIsotropic(1, nil))(t)
 	dst := mat.NewDense(8, 1, normal(rng, 8))
-	ntk.New(prior, make([]float64, b.P), nil).MulTo(dst, b, b.Slice(0, 0), new(mat.Dense))
+	ntk.New(prior, make([]float64, b.P)).MulTo(dst, b, b.Slice(0, 0), new(mat.Dense))
 	require.Zero(t, largest(dst))
 }
 
@@ -419,14 +423,14 @@ func TestPanics(t *testing.T) {
 	other := gptest.RandomBatch(rng, 4, 2, gptest.Layer{In: 4, Out: 6})
 	other.P = b.P
 	prior := testref.Must(ntk.NewDiagonal(make1(b.P), nil))(t)
-	k := ntk.New(prior, make([]float64, b.P), nil)
+	k := ntk.New(prior, make([]float64, b.P))
 	require.PanicsWithValue(t, "ntk: batches of different networks", func() { k.BlockTo(new(mat.Dense), b, other) })
-	require.PanicsWithValue(t, "ntk: prior is for another number of parameters", func() { ntk.New(prior, make([]float64, b.P+1), nil) })
+	require.PanicsWithValue(t, "ntk: prior is for another number of parameters", func() { ntk.New(prior, make([]float64, b.P+1)) })
 	require.PanicsWithValue(t, "ntk: group out of range", func() { k.GroupKernel(1) })
 	for _, v := range []float64{math.NaN(), -1, math.Inf(1)} {
 		bad := given{make([]float64, b.P), make([]float64, b.P)}
 		bad.variance[3] = v
-		require.PanicsWithValue(t, "ntk: prior variance is not finite and nonnegative", func() { ntk.New(bad, make([]float64, b.P), nil) })
+		require.PanicsWithValue(t, "ntk: prior variance is not finite and nonnegative", func() { ntk.New(bad, make([]float64, b.P)) })
 	}
 	part, short := new(mat.Dense), *b
 	short.Blocks = short.Blocks[:0]
@@ -448,8 +452,9 @@ func TestBlockContextTo(t *testing.T) {
 	rng := newRand(3)
 	b := gptest.RandomBatch(rng, 150, 4, gptest.RandomLayers(rng)...)
 	a := gptest.Another(rng, b, 250)
+	testref.Procs(t, 2)
 	for _, name := range []string{"isotropic", "diagonal"} {
-		k := ntk.New(priors(t, rng, b)[name], normal(rng, b.P), &ntk.Options{Workers: 2})
+		k := ntk.New(priors(t, rng, b)[name], normal(rng, b.P))
 		for _, other := range []*linearize.Batch{a, b} {
 			var want, got mat.Dense
 			k.BlockTo(&want, b, other)

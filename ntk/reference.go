@@ -18,7 +18,7 @@ var (
 // Dense returns the reference kernel of networks linearized at theta under a
 // prior. It panics as New does.
 func Dense(prior Prior, theta []float64) *Reference {
-	return &Reference{prior: New(prior, theta, nil)}
+	return &Reference{prior: New(prior, theta)}
 }
 
 // MeanTo implements Kernel.

@@ -23,15 +23,14 @@ import (
 // Q = ΦᵀΦ. Where K_ZZ has a good Cholesky factor L, G = L⁻ᵀ is not formed; where
 // K_ZZ is singular to working precision, G has fewer columns than rows.
 type basis struct {
-	k       ntk.Kernel
-	z       *Inducing
-	c       int               // outputs of the data
-	per     int               // rows of K_ZZ of an inducing element: c, or 1 for pairs
-	l       blas64.Triangular // lower Cholesky factor of K_ZZ; empty where g is set
-	g       blas64.General    // G, a row for each row of K_ZZ and rank columns; empty where l is set
-	known   *knownFeatures    // the features of the inducing elements, where g is set
-	trace   float64           // tr K_ZZ
-	workers int
+	k     ntk.Kernel
+	z     *Inducing
+	c     int               // outputs of the data
+	per   int               // rows of K_ZZ of an inducing element: c, or 1 for pairs
+	l     blas64.Triangular // lower Cholesky factor of K_ZZ; empty where g is set
+	g     blas64.General    // G, a row for each row of K_ZZ and rank columns; empty where l is set
+	known *knownFeatures    // the features of the inducing elements, where g is set
+	trace float64           // tr K_ZZ
 
 	// Prepared examples belong to all posteriors with the same prefixOf.
 	prefixOf *Inducing // z is a prefix of these inducing elements; see Leading
@@ -86,7 +85,7 @@ func (b *basis) factorPivoted(ctx context.Context, a blas64.Symmetric, largest f
 	n := a.N
 	piv := make([]int, n)
 	// Pᵀ K_ZZ P = T Tᵀ
-	_, rank, err := dense.PstrfContext(ctx, b.workers, a, piv, dropPivot*largest)
+	_, rank, err := dense.PstrfContext(ctx, a, piv, dropPivot*largest)
 	if err != nil || rank == 0 {
 		return err
 	}
@@ -109,7 +108,7 @@ func (b *basis) factorPivoted(ctx context.Context, a blas64.Symmetric, largest f
 	lapack64.Orgqr(t, tau, work, len(work))
 	b.g = t
 	// G Rᵀ = Q
-	return dense.TrsmContext(ctx, b.workers, blas.Right, blas.Trans, 1, r, t)
+	return dense.TrsmContext(ctx, blas.Right, blas.Trans, 1, r, t)
 }
 
 // rank returns the number of features.
@@ -150,9 +149,9 @@ func times(f float64, v []float64) []float64 {
 func (b *basis) solve(ctx context.Context, p chunk, k, phi blas64.General) (blas64.General, error) {
 	if b.g.Rows == 0 {
 		// φᵀ = k L⁻ᵀ
-		return k, dense.TrsmContext(ctx, b.workers, blas.Right, blas.Trans, 1, b.l, k)
+		return k, dense.TrsmContext(ctx, blas.Right, blas.Trans, 1, b.l, k)
 	}
-	err := dense.GemmContext(ctx, b.workers, blas.NoTrans, blas.NoTrans, 1, k, b.g, 0, phi)
+	err := dense.GemmContext(ctx, blas.NoTrans, blas.NoTrans, 1, k, b.g, 0, phi)
 	if err == nil {
 		b.known.set(phi, p)
 	}
@@ -164,10 +163,10 @@ func (b *basis) solve(ctx context.Context, p chunk, k, phi blas64.General) (blas
 // overwrite w. It fails with ctx.Err() only.
 func (b *basis) weights(ctx context.Context, w blas64.General) (blas64.General, error) {
 	if b.g.Rows == 0 {
-		return w, dense.TrsmContext(ctx, b.workers, blas.Right, blas.NoTrans, 1, b.l, w)
+		return w, dense.TrsmContext(ctx, blas.Right, blas.NoTrans, 1, b.l, w)
 	}
 	out := dense.New(w.Rows, b.rows())
-	return out, dense.GemmContext(ctx, b.workers, blas.NoTrans, blas.Trans, 1, w, b.g, 0, out)
+	return out, dense.GemmContext(ctx, blas.NoTrans, blas.Trans, 1, w, b.g, 0, out)
 }
 
 // A knownFeatures holds the features of the inducing elements, taken from the

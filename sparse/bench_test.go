@@ -35,7 +35,7 @@ func leNet(b *testing.B, n int) (linearize.Source, *gp.Sites, *ntk.NTK) {
 	src := linearize.NewSource(net, n, 500, func(lo, hi int) (*mat.Dense, error) {
 		return x.Slice(lo, hi, 0, 784).(*mat.Dense), nil
 	})
-	return src, s, ntk.New(prior, net.Theta(), nil)
+	return src, s, ntk.New(prior, net.Theta())
 }
 
 // BenchmarkAdd is one pass over the data: linearization, cross-kernel,

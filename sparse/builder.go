@@ -55,7 +55,7 @@ func newBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, n int, refit boo
 	}
 	// Form and factors K_ZZ.
 	z.check()
-	b := &basis{k: k, z: z, c: z.outputs(), per: z.per(), workers: o.Workers, prefixOf: z, ratio: 1}
+	b := &basis{k: k, z: z, c: z.outputs(), per: z.per(), prefixOf: z, ratio: 1}
 	a, err := b.gram(ctx, o)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func newBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, n int, refit boo
 	}
 	largest := slices.Max(diag)
 	// Without pivoting where all pivots are large enough.
-	l, regular, err := dense.PotrfContext(ctx, b.workers, a)
+	l, regular, err := dense.PotrfContext(ctx, a)
 	for i := 0; regular && i < l.N; i++ {
 		p := l.Data[i*l.Stride+i]
 		regular = p*p > smallPivot*largest

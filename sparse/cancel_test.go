@@ -22,13 +22,13 @@ import (
 func TestStopsBetweenPanels(t *testing.T) {
 	q := newProblemOf("many panels", 4, 600, 1, glm.Bernoulli{}, 1, 20)
 	s, z := q.Sites(t), q.inducing(t, seq(0, 400)...)
-	o := &sparse.Options{Workers: 1}
-	p := q.fit(t, z, o)
+	p := q.fit(t, z, nil)
+	testref.Procs(t, 1)
 	for name, call := range map[string]func(ctx context.Context) error{
-		"NewBuilder": func(ctx context.Context) error { _, err := sparse.NewBuilder(ctx, q.Kernel, z, o); return err },
-		"Fit":        func(ctx context.Context) error { _, err := sparse.Fit(ctx, q.Kernel, q.Train, s, z, o); return err },
+		"NewBuilder": func(ctx context.Context) error { _, err := sparse.NewBuilder(ctx, q.Kernel, z, nil); return err },
+		"Fit":        func(ctx context.Context) error { _, err := sparse.Fit(ctx, q.Kernel, q.Train, s, z, nil); return err },
 		"Refit": func(ctx context.Context) error {
-			_, err := sparse.Refit(ctx, q.Kernel, q.Train, q.Targets(), z, o)
+			_, err := sparse.Refit(ctx, q.Kernel, q.Train, q.Targets(), z, nil)
 			return err
 		},
 		"Add": func(ctx context.Context) error { _, err := p.Add(ctx, q.Train, s); return err },
@@ -37,7 +37,7 @@ func TestStopsBetweenPanels(t *testing.T) {
 			return err
 		},
 		"Select": func(ctx context.Context) error {
-			_, err := sparse.Select(ctx, sparse.Greedy{}, q.Kernel, q.Train, 400, o)
+			_, err := sparse.Select(ctx, sparse.Greedy{}, q.Kernel, q.Train, 400, nil)
 			return err
 		},
 	} {
@@ -74,14 +74,14 @@ func TestCheckpointWithinProducts(t *testing.T) {
 	require.Positive(t, times)
 }
 
-// One worker is the caller: nothing that sparse does starts a goroutine.
-func TestWorkersBoundGoroutines(t *testing.T) {
-	q := newProblemOf("one worker", 4, 500, 1, glm.Bernoulli{}, 1, 20)
-	k := ntk.New(q.Prior, q.Theta, &ntk.Options{Workers: 1})
-	s, o := q.Sites(t), &sparse.Options{Workers: 1}
+// On one processor nothing that sparse does starts a goroutine.
+func TestOneProcessor(t *testing.T) {
+	q := newProblemOf("one processor", 4, 500, 1, glm.Bernoulli{}, 1, 20)
+	k := ntk.New(q.Prior, q.Theta)
+	s := q.Sites(t)
 	testkit.NoGoroutines(t, func() {
-		z := testref.Must(sparse.Select(t.Context(), sparse.Greedy{}, k, q.Train, 400, o))(t)
-		p := testref.Must(sparse.Fit(t.Context(), k, q.Train, s, z, o))(t)
+		z := testref.Must(sparse.Select(t.Context(), sparse.Greedy{}, k, q.Train, 400, nil))(t)
+		p := testref.Must(sparse.Fit(t.Context(), k, q.Train, s, z, nil))(t)
 		var mean, cov mat.Dense
 		require.NoError(t, p.JointTo(t.Context(), &mean, &cov, q.Train.Slice(0, 300)))
 		require.NoError(t, testref.Err(p.Cross(t.Context(), q.Train)))

@@ -441,12 +441,12 @@ func (q *problem) others(t *testing.T, refit bool) []another {
 			groups := q.Prior.Groups()
 			groups[0].Precision *= 1.0001
 			prior := testref.Must(ntk.NewLayerwise(q.Train.P, groups, []float64{0.1}))(t)
-			p.Kernel = ntk.New(prior, q.Theta, nil)
+			p.Kernel = ntk.New(prior, q.Theta)
 		})},
 		{says: "the prior is another", q: change(func(p *problem) {
 			theta := slices.Clone(q.Theta)
 			theta[3] += 1e-6
-			p.Kernel = ntk.New(q.Prior, theta, nil)
+			p.Kernel = ntk.New(q.Prior, theta)
 		})},
 	}
 	if refit {

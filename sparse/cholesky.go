@@ -222,7 +222,7 @@ func (f *cholesky) poolResidual(ctx context.Context, batch *linearize.Batch, poo
 		return h, nil
 	}
 	rows := f.rowsOf(pool)
-	return h, dense.GemmContext(ctx, f.o.Workers, blas.NoTrans, blas.Trans, -1, rows, rows, 1, h)
+	return h, dense.GemmContext(ctx, blas.NoTrans, blas.Trans, -1, rows, rows, 1, h)
 }
 
 // rowsOf copies the factor's rows of some candidates.
@@ -281,7 +281,7 @@ func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool,
 	err = eachColumns(ctx, f.k, f.x, f.c, s, func(p chunk, block blas64.General) error {
 		rows := dense.Rows(f.factor, p.first*f.c, p.first*f.c+p.rows)
 		if f.width > 0 {
-			if err := dense.GemmContext(ctx, f.o.Workers, blas.NoTrans, blas.Trans, -1, dense.Cols(rows, 0, f.width), before, 1, block); err != nil {
+			if err := dense.GemmContext(ctx, blas.NoTrans, blas.Trans, -1, dense.Cols(rows, 0, f.width), before, 1, block); err != nil {
 				return err
 			}
 		}
@@ -291,7 +291,7 @@ func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool,
 			}
 		}
 		// (k − q)_*S L⁻ᵀ
-		if err := dense.TrsmContext(ctx, f.o.Workers, blas.Right, blas.Trans, 1, l, block); err != nil {
+		if err := dense.TrsmContext(ctx, blas.Right, blas.Trans, 1, l, block); err != nil {
 			return err
 		}
 		for i := range block.Rows {

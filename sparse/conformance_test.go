@@ -1,7 +1,6 @@
 package sparse_test
 
 import (
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,19 +56,17 @@ func large() *problem { return newProblem("several-chunks", 41, 700, 3, glm.Cate
 // Results are the same to the last bit for any number of processors.
 func TestBitIdenticalForProcessors(t *testing.T) {
 	q := large()
-	old := runtime.GOMAXPROCS(0)
-	defer runtime.GOMAXPROCS(old)
-	run := func(procs, workers int) []float64 {
-		runtime.GOMAXPROCS(procs)
+	run := func(procs int) []float64 {
+		testref.Procs(t, procs)
 		var out []float64
 		z := testref.Must(sparse.Select(t.Context(), sparse.RandomCholesky{Seed: 3}, q.Kernel, q.Train, 40, nil))(t)
-		p := q.refit(t, z, &sparse.Options{Workers: workers, MaxIter: 2})
+		p := q.refit(t, z, &sparse.Options{MaxIter: 2})
 		out = append(out, q.everything(t, p)...)
 		return out
 	}
-	want := run(1, 1)
-	for _, c := range [][2]int{{2, 0}, {4, 3}} {
-		require.Equal(t, want, run(c[0], c[1]), "GOMAXPROCS %d, Workers %d", c[0], c[1])
+	want := run(1)
+	for _, procs := range []int{2, 3} {
+		require.Equal(t, want, run(procs), "GOMAXPROCS %d", procs)
 	}
 }
 
@@ -106,11 +103,11 @@ func TestConformanceOfNetwork(t *testing.T) {
 	p := testref.Must(sparse.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), z, nil))(t)
 	gptest.Latent(t, gptest.LatentCase{Latent: p, Kernel: r.Kernel, Test: r.Test.Slice(0, 6), Tol: 1e-9})
 	gptest.Fit(t, gptest.FitCase{Prior: r.Prior, Theta: r.Net.Theta(), Fit: func(prior ntk.Prior, theta []float64, mean gp.Mean) ([]error, error) {
-		p, err := sparse.Fit(t.Context(), ntk.New(prior, theta, nil), r.Train, r.Sites(t), z, &sparse.Options{Mean: mean})
+		p, err := sparse.Fit(t.Context(), ntk.New(prior, theta), r.Train, r.Sites(t), z, &sparse.Options{Mean: mean})
 		return p.Warnings(), err
 	}})
 	gptest.Fit(t, gptest.FitCase{Prior: r.Prior, Theta: r.Net.Theta(), Fit: func(prior ntk.Prior, theta []float64, mean gp.Mean) ([]error, error) {
-		p, err := sparse.FitSubset(t.Context(), ntk.New(prior, theta, nil), r.Train, r.Sites(t).Rows(rows), z, &sparse.Options{Mean: mean})
+		p, err := sparse.FitSubset(t.Context(), ntk.New(prior, theta), r.Train, r.Sites(t).Rows(rows), z, &sparse.Options{Mean: mean})
 		return p.Warnings(), err
 	}})
 }

@@ -71,38 +71,37 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, er
 		return nil, err
 	}
 	w := mat.DenseCopyOf(dense.View(weights).T())
-	q.kernel = kernelProduct{p.b.k, p.b.z.Batch, w, p.o.Workers}
+	q.kernel = kernelProduct{p.b.k, p.b.z.Batch, w}
 	if prepared(t) <= preparedBytes {
-		q.kernel = prepare(p.b.k, p.b.z.Batch, w, p.o.Workers)
+		q.kernel = prepare(p.b.k, p.b.z.Batch, w)
 	}
 	return combinedCross{q}, nil
 }
 
 // prepare returns the product κ(·, z) w, prepared where k can.
-func prepare(k ntk.Kernel, z *linearize.Batch, w *mat.Dense, workers int) ntk.Product {
+func prepare(k ntk.Kernel, z *linearize.Batch, w *mat.Dense) ntk.Product {
 	switch k := k.(type) {
 	case ntk.Preparer:
 		return k.Prepare(z, w)
 	case scaledMulKernel:
-		return prepareScaled(k.scaledKernel, z, w, workers)
+		return prepareScaled(k.scaledKernel, z, w)
 	case scaledKernel:
-		return prepareScaled(k, z, w, workers)
+		return prepareScaled(k, z, w)
 	}
-	return kernelProduct{k, z, w, workers}
+	return kernelProduct{k, z, w}
 }
 
-func prepareScaled(k scaledKernel, z *linearize.Batch, w *mat.Dense, workers int) ntk.Product {
+func prepareScaled(k scaledKernel, z *linearize.Batch, w *mat.Dense) ntk.Product {
 	var times mat.Dense
 	times.Scale(k.factor, w)
-	return prepare(k.Kernel, z, &times, workers)
+	return prepare(k.Kernel, z, &times)
 }
 
 // A kernelProduct is κ(·, z) w by a kernel that prepares no products.
 type kernelProduct struct {
-	k       ntk.Kernel
-	z       *linearize.Batch
-	w       *mat.Dense
-	workers int
+	k ntk.Kernel
+	z *linearize.Batch
+	w *mat.Dense
 }
 
 // MulTo implements ntk.Product.
@@ -114,7 +113,7 @@ func (f kernelProduct) MulTo(dst *mat.Dense, a *linearize.Batch) {
 	var cross mat.Dense
 	f.k.BlockTo(&cross, a, f.z)
 	// A context without a deadline gives no error.
-	_ = dense.GemmContext(context.Background(), f.workers, blas.NoTrans, blas.NoTrans, 1, cross.RawMatrix(), f.w.RawMatrix(), 0, dst.RawMatrix())
+	_ = dense.GemmContext(context.Background(), blas.NoTrans, blas.NoTrans, 1, cross.RawMatrix(), f.w.RawMatrix(), 0, dst.RawMatrix())
 }
 
 // A cross computes k_*Z A⁻¹ k_Zi for the posterior terms (E13), and q_*i for the
@@ -191,7 +190,7 @@ func (q *cross) product(ctx context.Context, train *linearize.Batch) (*mat.Dense
 		if err != nil {
 			return nil, err
 		}
-		if err := dense.GemmContext(ctx, q.p.o.Workers, blas.NoTrans, blas.Trans, 1, phi, q.weights, 0, prod.RawMatrix()); err != nil {
+		if err := dense.GemmContext(ctx, blas.NoTrans, blas.Trans, 1, phi, q.weights, 0, prod.RawMatrix()); err != nil {
 			return nil, err
 		}
 	} else {

@@ -209,7 +209,7 @@ func BenchmarkExplain(b *testing.B) {
 	f := testref.Must(net.Forward(b.Context(), x))(b)
 	sites := testref.Must(gp.NewSites(gp.NewTargets(y, glm.Categorical{}), f.Slice(0, n, 0, c).(*mat.Dense)))(b)
 	prior := testref.Must(ntk.NewIsotropic(1, nil))(b)
-	k := ntk.New(prior, net.Theta(), nil)
+	k := ntk.New(prior, net.Theta())
 	z := testref.Must(sparse.Select(b.Context(), sparse.Uniform{}, k, data, m, nil))(b)
 	p := testref.Must(sparse.Fit(b.Context(), k, data, sites, z, nil))(b)
 	test := testref.Must(net.Linearize(b.Context(), x.Slice(n, n+1, 0, 784).(*mat.Dense)))(b)

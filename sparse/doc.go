@@ -43,7 +43,7 @@
 // A pass over the data takes them from any linearize.Source in chunks of a
 // fixed number of examples. It needs the memory of a few M·C×M·C matrices and
 // of one chunk (Bytes), and its result is the same to the last bit whatever
-// the batches of the source, GOMAXPROCS and Options.Workers.
+// the batches of the source and GOMAXPROCS.
 //
 // The posterior depends on the data only through sums over training examples
 // (Sums). A Builder computes the sums of a part of the data, Merge adds those of

@@ -32,7 +32,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	kernel := ntk.New(prior, make([]float64, 3), nil)
+	kernel := ntk.New(prior, make([]float64, 3))
 	// The data are linearized 100 at a time.
 	data := linearize.NewSource(parabola{}, n, 100, func(lo, hi int) (*mat.Dense, error) {
 		return x.Slice(lo, hi, 0, 1).(*mat.Dense), nil
@@ -100,7 +100,7 @@ func ExampleLoad() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	kernel := ntk.New(prior, make([]float64, 3), nil)
+	kernel := ntk.New(prior, make([]float64, 3))
 	lik, err := glm.NewGaussian(0.01)
 	if err != nil {
 		log.Fatal(err)

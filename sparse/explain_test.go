@@ -89,12 +89,13 @@ func TestCovariancesByRoot(t *testing.T) {
 			largest := mat.Max(&prior)
 			require.Less(t, mat.Max(&cov), largest)
 			requireClose(t, "covariance", &cov, diagonalBlocks(&joint, q.C), 1e-10)
-			for _, workers := range []int{1, 3} {
-				p, err := sparse.Fit(t.Context(), q.Kernel, q.Train, s, z, &sparse.Options{Workers: workers})
+			for _, procs := range []int{1, 3} {
+				testref.Procs(t, procs)
+				p, err := sparse.Fit(t.Context(), q.Kernel, q.Train, s, z, nil)
 				require.NoError(t, err)
 				var again mat.Dense
 				require.NoError(t, p.PredictTo(t.Context(), nil, &again, q.Test))
-				require.True(t, mat.Equal(&cov, &again), "%d workers", workers)
+				require.True(t, mat.Equal(&cov, &again), "%d processors", procs)
 			}
 		}
 	}

@@ -91,7 +91,7 @@ func (p *Posterior) gradient(ctx context.Context, groups []ntk.Kernel, fit float
 func (g *gradient) add(ctx context.Context, t chunk, phi blas64.General) error {
 	p, c := g.p, g.p.b.c
 	x, local := dense.In(g.x, t.rows, phi.Cols), p.local.Slice(t.first, t.first+t.x.Len())
-	err := par.Do(ctx, p.o.Workers, t.x.Len(), func(i int) error {
+	err := par.Do(ctx, t.x.Len(), func(i int) error {
 		mulTransRoot(dense.Rows(x, i*c, (i+1)*c), dense.Rows(phi, i*c, (i+1)*c), local.Block(local.Lambda, i))
 		return nil
 	})
@@ -106,7 +106,7 @@ func (g *gradient) add(ctx context.Context, t chunk, phi blas64.General) error {
 		return err
 	}
 	alpha := p.alpha[t.first*c:]
-	dense.EachRow(p.o.Workers, x, func(i int, row []float64) {
+	dense.EachRow(x, func(i int, row []float64) {
 		floats.Scale(-1, row)
 		floats.AddScaled(row, g.fit*alpha[i], p.v)
 	})
@@ -116,7 +116,7 @@ func (g *gradient) add(ctx context.Context, t chunk, phi blas64.General) error {
 		cross := dense.In(g.cross, t.rows, b.rows())
 		k.BlockTo(dense.View(cross), t.x, b.z.Batch)
 		sums := make([]float64, t.rows)
-		dense.EachRow(g.p.o.Workers, x, func(i int, row []float64) {
+		dense.EachRow(x, func(i int, row []float64) {
 			sums[i] = floats.Dot(row, cross.Data[i*cross.Stride:][:cross.Cols])
 		})
 		g.grad[n] += floats.Sum(sums)

@@ -28,7 +28,7 @@ func (q *problem) at(g int, h float64) ntk.Kernel {
 	if err != nil {
 		panic(err)
 	}
-	return ntk.New(prior, q.Theta, nil)
+	return ntk.New(prior, q.Theta)
 }
 
 // The derivatives in log s_g, sites fixed, are those of finite differences of
@@ -102,7 +102,7 @@ func TestTune(t *testing.T) {
 		prior := testref.Must(ntk.NewLayerwise(q.Train.P, groups, []float64{0.1}))(t)
 		c := *q.Problem
 		scaled := &problem{&c}
-		scaled.Kernel = ntk.New(prior, q.Theta, nil)
+		scaled.Kernel = ntk.New(prior, q.Theta)
 		other := scaled.fit(t, scaled.some(t), nil)
 		var mean, cov mat.Dense
 		require.NoError(t, other.PredictTo(t.Context(), &mean, &cov, q.Test))
@@ -156,7 +156,7 @@ func TestE21ScaleNoise(t *testing.T) {
 		}
 		const factor = 3.7
 		wide := testref.Must(lik.ScaleNoise(factor))(t)
-		k := ntk.New(widened{q.Prior, factor}, q.Theta, nil)
+		k := ntk.New(widened{q.Prior, factor}, q.Theta)
 		rows := []int{9, 2, 17, 5, 0}
 		batch := testref.Must(q.Train.Gather(t.Context(), rows))(t)
 		z, o := &sparse.Inducing{Rows: rows, Batch: batch}, &sparse.Options{Mean: gp.LinearGaussian}

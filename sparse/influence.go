@@ -113,7 +113,7 @@ func (p *Posterior) eachOwn(ctx context.Context, rows []int, x *linearize.Batch,
 		prior, h := mat.NewDense(tile.rows, c, nil), mat.NewDense(tile.rows, c, nil)
 		p.b.k.DiagTo(prior, tile.x)
 		all := make([]own, n)
-		err = par.Do(ctx, p.o.Workers, n, func(i int) error {
+		err = par.Do(ctx, n, func(i int) error {
 			lo, hi := i*c, (i+1)*c
 			all[i] = own{prior: dense.Slice(prior, lo, hi), h: dense.Slice(h, lo, hi)}
 			if mean {
@@ -138,7 +138,7 @@ func (p *Posterior) eachOwn(ctx context.Context, rows []int, x *linearize.Batch,
 		if err := p.half(ctx, phi); err != nil {
 			return err
 		}
-		return par.Do(ctx, p.o.Workers, n, func(i int) error {
+		return par.Do(ctx, n, func(i int) error {
 			blocksOf(all[i].h, 0, dense.Rows(phi, i*c, (i+1)*c), c)
 			do(tile.first+i, &all[i])
 			return nil

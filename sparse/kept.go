@@ -89,7 +89,7 @@ func (b *Builder) AddKept(ctx context.Context, x linearize.Source, s *gp.Sites, 
 			floats.Scale(math.Sqrt(l), dense.Row(phi, i))
 		}
 		// A' − I += Σ λ φφᵀ (E13)
-		return dense.SyrkContext(ctx, a.b.workers, blas.Trans, 1, phi, 1, a.sums.symmetric())
+		return dense.SyrkContext(ctx, blas.Trans, 1, phi, 1, a.sums.symmetric())
 	}); err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (a *keptAdder) addResiduals(ctx context.Context) error {
 			ones.Set(i, 0, 1)
 		}
 		sum := mat.NewDense(len(cross), 1, nil)
-		kernelProduct{a.b.k, p.x, ones, a.b.workers}.MulTo(sum, a.b.z.Batch)
+		kernelProduct{a.b.k, p.x, ones}.MulTo(sum, a.b.z.Batch)
 		if dense.NotFinite(sum.RawMatrix().Data) >= 0 {
 			// The prior variances tell in which example.
 			a.b.k.DiagTo(ones, p.x)

@@ -102,7 +102,7 @@ func (q *problem) withPrior(t *testing.T, factor float64) *problem {
 	}
 	prior := testref.Must(ntk.NewLayerwise(q.Train.P, groups, []float64{0.1}))(t)
 	c := *q.Problem
-	c.Kernel = ntk.New(prior, q.Theta, nil)
+	c.Kernel = ntk.New(prior, q.Theta)
 	return &problem{&c}
 }
 

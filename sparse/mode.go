@@ -40,7 +40,7 @@ func (p *Projected) Mode(ctx context.Context, train *Prepared, factor float64, y
 	if err := y.CheckFor(train.Len(), p.b.c); err != nil {
 		return nil, err
 	}
-	l := &modeSums{b: p.b.scaled(factor), train: train, workers: p.o.Workers}
+	l := &modeSums{b: p.b.scaled(factor), train: train}
 	l.root = math.Sqrt(factor * p.preparedRatio(train))
 	l.spec = p.sums.spec
 	l.spec.trace = l.b.trace
@@ -84,11 +84,10 @@ func (p *Projected) Mode(ctx context.Context, train *Prepared, factor float64, y
 
 // modeSums makes the points f = m + Φᵀw of a Mode, and their sums.
 type modeSums struct {
-	b       *basis
-	train   *Prepared
-	root    float64 // Φ is root times the features of train
-	spec    sumsSpec
-	workers int
+	b     *basis
+	train *Prepared
+	root  float64 // Φ is root times the features of train
+	spec  sumsSpec
 }
 
 // point returns f = m + Φᵀw.
@@ -111,7 +110,7 @@ func (l *modeSums) sums(ctx context.Context, s *gp.Sites) (*Sums, error) {
 		lo, hi := par.Bounds(i, t.Len(), step)
 		phi := dense.Cols(dense.Rows(t.phi, lo*c, hi*c), 0, r)
 		weighted := dense.In(scratch, phi.Rows, r)
-		err := par.Do(ctx, l.workers, hi-lo, func(e int) error {
+		err := par.Do(ctx, hi-lo, func(e int) error {
 			mulTransRoot(dense.Rows(weighted, e*c, (e+1)*c), dense.Rows(phi, e*c, (e+1)*c), local.Block(local.Root, lo+e))
 			return nil
 		})
@@ -119,7 +118,7 @@ func (l *modeSums) sums(ctx context.Context, s *gp.Sites) (*Sums, error) {
 			return nil, err
 		}
 		// A' − I = ΦΛΦᵀ, c = Φb (E13)
-		if err := dense.SyrkContext(ctx, l.workers, blas.Trans, l.root*l.root, weighted, 1, sums.symmetric()); err != nil {
+		if err := dense.SyrkContext(ctx, blas.Trans, l.root*l.root, weighted, 1, sums.symmetric()); err != nil {
 			return nil, err
 		}
 		dense.Gemv(blas.Trans, l.root, phi, dense.Vector(b[lo*c:hi*c]), 1, dense.Vector(sums.rhs))
@@ -171,7 +170,7 @@ func (m *Mode) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []i
 		if err := m.p.half(ctx, phi); err != nil {
 			return err
 		}
-		err := par.Do(ctx, m.p.o.Workers, hi-lo, func(i int) error {
+		err := par.Do(ctx, hi-lo, func(i int) error {
 			blocksOf(all[i].h, 0, dense.Rows(phi, i*c, (i+1)*c), c)
 			all[i].leaveOut(mean, cov, lo+i)
 			return nil

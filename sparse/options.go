@@ -34,9 +34,6 @@ type Options struct {
 	// MaxMemory is the number of bytes that a call may allocate; 0 means 80 % of
 	// what the machine has free (gp.MemoryBudget).
 	MaxMemory int64
-	// Workers bounds the goroutines; 0 means GOMAXPROCS. The kernel uses as many
-	// as its own options say.
-	Workers int
 	// Progress, if not nil, is called from one goroutine as work is done. The
 	// stages are StageSelect and those after it.
 	Progress func(stage string, done, total int)
@@ -68,7 +65,7 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	bad := d.MaxIter < 0 || d.MaxMemory < 0 || d.Workers < 0 || d.CheckpointEvery < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian
+	bad := d.MaxIter < 0 || d.MaxMemory < 0 || d.CheckpointEvery < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian
 	if bad {
 		panic("sparse: invalid options")
 	}

@@ -326,9 +326,10 @@ func TestPairsResume(t *testing.T) {
 // batches.
 func TestPairsBitIdentical(t *testing.T) {
 	q := large()
-	run := func(x linearize.Source, workers int) []float64 {
+	run := func(x linearize.Source, procs int) []float64 {
+		testref.Procs(t, procs)
 		z := q.pairs(t, seq(30, 90)...)
-		p := testref.Must(sparse.Fit(t.Context(), q.Kernel, x, q.Sites(t), z, &sparse.Options{Workers: workers}))(t)
+		p := testref.Must(sparse.Fit(t.Context(), q.Kernel, x, q.Sites(t), z, nil))(t)
 		return q.everything(t, p)
 	}
 	want := run(q.Train, 1)

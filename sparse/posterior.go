@@ -178,7 +178,7 @@ func (b *basis) product(ctx context.Context, w []float64) (func(dst *mat.Dense, 
 		if err != nil {
 			return nil, err
 		}
-		k := prepare(b.k, b.z.Batch, mat.NewDense(v.Cols, 1, v.Data), b.workers)
+		k := prepare(b.k, b.z.Batch, mat.NewDense(v.Cols, 1, v.Data))
 		return func(dst *mat.Dense, t chunk) error {
 			k.MulTo(dst, t.x)
 			return nil
@@ -189,7 +189,7 @@ func (b *basis) product(ctx context.Context, w []float64) (func(dst *mat.Dense, 
 		if err != nil {
 			return err
 		}
-		return dense.GemmContext(ctx, b.workers, blas.NoTrans, blas.NoTrans, 1, phi, dense.In(w, len(w), 1), 0, dst.RawMatrix())
+		return dense.GemmContext(ctx, blas.NoTrans, blas.NoTrans, 1, phi, dense.In(w, len(w), 1), 0, dst.RawMatrix())
 	}, nil
 }
 

@@ -204,7 +204,7 @@ func TestRefitStopsAtMaxIter(t *testing.T) {
 
 func TestInvalidOptionsPanic(t *testing.T) {
 	q := problems(t)[0]
-	for _, o := range []sparse.Options{{MaxIter: -1}, {MaxMemory: -1}, {Workers: -1}, {Mean: 7}} {
+	for _, o := range []sparse.Options{{MaxIter: -1}, {MaxMemory: -1}, {Mean: 7}} {
 		require.PanicsWithValue(t, "sparse: invalid options", func() { q.fit(t, q.some(t), &o) })
 	}
 	require.Panics(t, func() { q.fit(t, &sparse.Inducing{Rows: []int{1}, Batch: q.Train}, nil) })

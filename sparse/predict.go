@@ -92,10 +92,10 @@ func (p *Projected) predictTile(ctx context.Context, mean, cov *mat.Dense, tile 
 	}
 	// Subtract (kS)(kS)ᵀ of each example from its prior covariance in cov. Errors count examples from first.
 	c, ks := p.b.c, dense.New(k.Rows, k.Cols)
-	if err := dense.GemmUpperContext(ctx, p.o.Workers, k, s, ks); err != nil {
+	if err := dense.GemmUpperContext(ctx, k, s, ks); err != nil {
 		return err
 	}
-	return par.Do(ctx, p.o.Workers, k.Rows/c, func(i int) error {
+	return par.Do(ctx, k.Rows/c, func(i int) error {
 		block, rows, prior := dense.Slice(cov, i*c, (i+1)*c), dense.Rows(ks, i*c, (i+1)*c), make([]float64, c)
 		for a := range c {
 			prior[a] = block.At(a, a)
@@ -198,13 +198,13 @@ func (p *Projected) marginals(ctx context.Context, cov *mat.Dense, phi blas64.Ge
 			copy(dense.Row(t, i)[i:], dense.Row(h, lo+i)[lo+i:hi])
 			t.Data[i*t.Stride+i] /= 2
 		}
-		if err := dense.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.NoTrans, 1, dense.Cols(phi, lo, hi), t, 0, to); err != nil {
+		if err := dense.GemmContext(ctx, blas.NoTrans, blas.NoTrans, 1, dense.Cols(phi, lo, hi), t, 0, to); err != nil {
 			return err
 		}
 		if lo == 0 {
 			continue
 		}
-		if err := dense.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.NoTrans, 1, dense.Cols(phi, 0, lo), dense.Cols(dense.Rows(h, 0, lo), lo, hi), 1, to); err != nil {
+		if err := dense.GemmContext(ctx, blas.NoTrans, blas.NoTrans, 1, dense.Cols(phi, 0, lo), dense.Cols(dense.Rows(h, 0, lo), lo, hi), 1, to); err != nil {
 			return err
 		}
 	}
@@ -302,11 +302,11 @@ func (p *Projected) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 	if err != nil {
 		return err
 	}
-	if err := dense.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.NoTrans, 1, phi, h, 0, hphi); err != nil {
+	if err := dense.GemmContext(ctx, blas.NoTrans, blas.NoTrans, 1, phi, h, 0, hphi); err != nil {
 		return err
 	}
 	// K_** − K_*Z (K_ZZ⁻¹ − A⁻¹) K_Z* (E13)
-	if err := dense.GemmContext(ctx, p.o.Workers, blas.NoTrans, blas.Trans, -1, hphi, phi, 1, g); err != nil {
+	if err := dense.GemmContext(ctx, blas.NoTrans, blas.Trans, -1, hphi, phi, 1, g); err != nil {
 		return err
 	}
 	dense.MirrorLower(g)

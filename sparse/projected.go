@@ -54,7 +54,7 @@ func newProjected(ctx context.Context, b *basis, sums *Sums, o *Options) (*Proje
 	for i := range r {
 		a.Data[i*a.Stride+i]++
 	}
-	u, ok, err := dense.PotrfContext(ctx, o.Workers, a)
+	u, ok, err := dense.PotrfContext(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (p *Projected) explained(ctx context.Context) (blas64.General, error) {
 // half replaces rows φ by φU⁻¹, so that φA'⁻¹φᵀ is the product of the result
 // with its transpose.
 func (p *Projected) half(ctx context.Context, phi blas64.General) error {
-	return dense.TrsmContext(ctx, p.o.Workers, blas.Right, blas.NoTrans, 1, p.u, phi)
+	return dense.TrsmContext(ctx, blas.Right, blas.NoTrans, 1, p.u, phi)
 }
 
 // full replaces rows φ by φA'⁻¹.
@@ -122,7 +122,7 @@ func (p *Projected) full(ctx context.Context, phi blas64.General) error {
 	if err := p.half(ctx, phi); err != nil {
 		return err
 	}
-	return dense.TrsmContext(ctx, p.o.Workers, blas.Right, blas.Trans, 1, p.u, phi)
+	return dense.TrsmContext(ctx, blas.Right, blas.Trans, 1, p.u, phi)
 }
 
 // Inducing returns the inducing examples.

@@ -136,7 +136,7 @@ func (p *Projected) reduction(ctx context.Context) (s blas64.General, ok bool, e
 // reduce computes S = L⁻ᵀRF⁻ᵀ, where ΦΛΦᵀ = RRᵀ with R upper triangular and I + RᵀR = FFᵀ with F lower triangular: the
 // explained part H = I − A'⁻¹ is R(I + RᵀR)⁻¹Rᵀ, with the digits of small weights.
 func (p *Projected) reduce(ctx context.Context) (s blas64.General, ok bool, err error) {
-	s, ok, err = upperRoot(ctx, p.o.Workers, p.sums.symmetric())
+	s, ok, err = upperRoot(ctx, p.sums.symmetric())
 	if err != nil || !ok {
 		return s, ok, err
 	}
@@ -149,24 +149,24 @@ func (p *Projected) reduce(ctx context.Context) (s blas64.General, ok bool, err 
 		lo, hi := par.Bounds(i, n, explainedPanel)
 		rows := dense.Cols(dense.Rows(s, lo, hi), lo, n) // left of lo are zeros
 		rest := blas64.Symmetric{Uplo: blas.Lower, N: n - lo, Stride: n, Data: f.Data[lo*n+lo:]}
-		if err := dense.SyrkContext(ctx, p.o.Workers, blas.Trans, 1, rows, 1, rest); err != nil {
+		if err := dense.SyrkContext(ctx, blas.Trans, 1, rows, 1, rest); err != nil {
 			return s, false, err
 		}
 	}
-	t, ok, err := dense.PotrfContext(ctx, p.o.Workers, blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: f.Data})
+	t, ok, err := dense.PotrfContext(ctx, blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: f.Data})
 	if err != nil || !ok {
 		return s, ok, err
 	}
 	// Rows from lo on of RF⁻ᵀ have zeros left of lo, and columns up to hi of S zeros below hi.
 	for i := range par.Tiles(n, explainedPanel) {
 		lo, hi := par.Bounds(i, n, explainedPanel)
-		if err := dense.TrsmContext(ctx, p.o.Workers, blas.Right, blas.Trans, 1, part(t, lo, n), dense.Cols(dense.Rows(s, lo, hi), lo, n)); err != nil {
+		if err := dense.TrsmContext(ctx, blas.Right, blas.Trans, 1, part(t, lo, n), dense.Cols(dense.Rows(s, lo, hi), lo, n)); err != nil {
 			return s, false, err
 		}
 	}
 	for i := range par.Tiles(n, explainedPanel) {
 		lo, hi := par.Bounds(i, n, explainedPanel)
-		if err := dense.TrsmContext(ctx, p.o.Workers, blas.Left, blas.Trans, 1, part(p.b.l, 0, hi), dense.Cols(dense.Rows(s, 0, hi), lo, hi)); err != nil {
+		if err := dense.TrsmContext(ctx, blas.Left, blas.Trans, 1, part(p.b.l, 0, hi), dense.Cols(dense.Rows(s, 0, hi), lo, hi)); err != nil {
 			return s, false, err
 		}
 	}
@@ -181,7 +181,7 @@ func part(t blas64.Triangular, lo, hi int) blas64.Triangular {
 
 // upperRoot returns the upper triangle R with RRᵀ = a, which is the Cholesky factor of a with rows and columns in
 // reverse order. It reports false where a is singular to working precision.
-func upperRoot(ctx context.Context, workers int, a blas64.Symmetric) (r blas64.General, ok bool, err error) {
+func upperRoot(ctx context.Context, a blas64.Symmetric) (r blas64.General, ok bool, err error) {
 	n := a.N
 	r = dense.New(n, n)
 	for i := range n {
@@ -189,7 +189,7 @@ func upperRoot(ctx context.Context, workers int, a blas64.Symmetric) (r blas64.G
 			r.Data[(n-1-i)*n+n-1-i-j] = v
 		}
 	}
-	if _, ok, err = dense.PotrfContext(ctx, workers, blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: r.Data}); err != nil || !ok {
+	if _, ok, err = dense.PotrfContext(ctx, blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: r.Data}); err != nil || !ok {
 		return r, ok, err
 	}
 	for i, j := 0, len(r.Data)-1; i < j; i, j = i+1, j-1 {

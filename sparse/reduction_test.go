@@ -19,7 +19,7 @@ import (
 func TestReductionRoots(t *testing.T) {
 	ctx := t.Context()
 	x := testkit.RandomBatch(rand.New(rand.NewPCG(5, 6)), 30, 2, 40)
-	k := ntk.New(testref.Must(ntk.NewIsotropic(1, nil))(t), make([]float64, 40), nil)
+	k := ntk.New(testref.Must(ntk.NewIsotropic(1, nil))(t), make([]float64, 40))
 	rows := []int{2, 11, 17}
 	p := testref.Must(Fit(ctx, k, x, gp.UniformSites(30, 2, .1), &Inducing{Rows: rows, Batch: testref.Must(x.Gather(ctx, rows))(t)}, nil))(t)
 	triangle, ok, err := p.reduction(ctx)

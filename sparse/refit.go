@@ -228,7 +228,7 @@ func (r *refit) start(to *newton.Point, p chunk) error {
 // makeStep sets f = m + Φᵀw of a chunk at the end of a step.
 func (r *refit) makeStep(p *pass, t chunk, phi blas64.General) {
 	lo, to := t.first*r.b.c, p.to.point
-	dense.EachRow(r.o.Workers, phi, func(i int, row []float64) {
+	dense.EachRow(phi, func(i int, row []float64) {
 		p.span[lo+i] = floats.Dot(row, to.Weights)
 		to.F[lo+i] = r.prior[lo+i] + p.span[lo+i]
 	})

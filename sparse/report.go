@@ -111,7 +111,7 @@ func (p *Posterior) sample(ctx context.Context, x *linearize.Batch, o *ReportOpt
 		return nil, err
 	}
 	s := p.sites.Rows(rows)
-	exact, err := gp.Fit(ctx, p.b.k, train, s, &gp.Options{Mean: gp.LinearGaussian, MaxMemory: p.o.MaxMemory, Workers: p.o.Workers})
+	exact, err := gp.Fit(ctx, p.b.k, train, s, &gp.Options{Mean: gp.LinearGaussian, MaxMemory: p.o.MaxMemory})
 	if err != nil {
 		return nil, err
 	}

@@ -118,7 +118,7 @@ func (p *Projected) fields(version int, factor *float64, m, per int) []saved.Fie
 // k is the kernel that it was fitted with, before Options or At changed its prior
 // variances, and z are its inducing examples. It needs no training examples. The
 // loaded posterior predicts bit for bit what the saved one did. LoadProjected uses
-// MaxMemory, Workers and Progress of o; the other options are the saved ones.
+// MaxMemory and Progress of o; the other options are the saved ones.
 //
 // The numbers stay in the store's memory, so the store must stay open.
 //
@@ -290,7 +290,7 @@ func (l *loader) basis(z *Inducing, factors []float64, factor float64) *basis {
 		l.Fail(saved.WriteAgain, saved.Impossible)
 		return nil
 	}
-	b := &basis{k: l.k, z: z, c: s.C, per: s.per(), workers: l.o.Workers, prefixOf: z, ratio: 1}
+	b := &basis{k: l.k, z: z, c: s.C, per: s.per(), prefixOf: z, ratio: 1}
 	if factor != 1 {
 		b.k = scale(l.k, factor)
 	}

@@ -184,7 +184,7 @@ func TestSavedRefusesOthers(t *testing.T) {
 	require.ErrorContains(t, load(q.Train, &sparse.Inducing{Batch: q.Train.Slice(0, 7)}, nil), "inputs")
 	testref.As[*gp.MemoryError](t, load(q.Train, z, &sparse.Options{MaxMemory: 1000}))
 	prior := testref.Must(ntk.NewIsotropic(3, nil))(t)
-	_, err := sparse.Load(t.Context(), f, ntk.New(prior, q.Theta, nil), q.Train, z, nil)
+	_, err := sparse.Load(t.Context(), f, ntk.New(prior, q.Theta), q.Train, z, nil)
 	require.ErrorContains(t, err, "the prior is another")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

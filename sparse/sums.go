@@ -166,7 +166,7 @@ func (a *adder) addWith(ctx context.Context, p chunk, phi blas64.General, s site
 	s.PseudoTargets(b, prior)
 	root := dense.In(a.root, p.rows, phi.Cols)
 	n := p.x.Len()
-	err := par.Do(ctx, a.b.workers, n, func(i int) error {
+	err := par.Do(ctx, n, func(i int) error {
 		a.example(i, phi, root, s, prior)
 		return nil
 	})
@@ -174,7 +174,7 @@ func (a *adder) addWith(ctx context.Context, p chunk, phi blas64.General, s site
 		return err
 	}
 	// A' − I += Φ Λ Φᵀ, c += Φ b (E13)
-	if err := dense.SyrkContext(ctx, a.b.workers, blas.Trans, a.sign, root, 1, a.sums.symmetric()); err != nil {
+	if err := dense.SyrkContext(ctx, blas.Trans, a.sign, root, 1, a.sums.symmetric()); err != nil {
 		return err
 	}
 	dense.Gemv(blas.Trans, a.sign, phi, dense.Vector(b), 1, dense.Vector(a.sums.rhs))

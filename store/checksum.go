@@ -18,7 +18,7 @@ func checksum(sum uint32, b []byte, part int) uint32 {
 	}
 	sums := make([]uint32, par.Tiles(len(b), part))
 	// Neither the parts nor a context that never ends give an error.
-	_ = par.Do(context.Background(), 0, len(sums), func(i int) error {
+	_ = par.Do(context.Background(), len(sums), func(i int) error {
 		lo, hi := par.Bounds(i, len(b), part)
 		sums[i] = crc32.Checksum(b[lo:hi], castagnoli)
 		return nil

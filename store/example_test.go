@@ -41,7 +41,7 @@ func saveAndLoad() error {
 	if err != nil {
 		return err
 	}
-	kernel := ntk.New(prior, []float64{0, 0}, nil)
+	kernel := ntk.New(prior, []float64{0, 0})
 	post, err := gp.Refit(context.Background(), kernel, train, gp.NewTargets(mat.NewDense(3, 1, []float64{1, 3, 5}), lik), nil)
 	if err != nil {
 		return err

@@ -300,7 +300,7 @@ func novelties(t *testing.T, ref *reference) (score, training []float64) {
 	train := testref.Must(net.Linearize(t.Context(), ref.Matrix("x_train")))(t)
 	test := testref.Must(net.Linearize(t.Context(), ref.Matrix("x_test")))(t)
 	prior := testref.Must(ntk.NewIsotropic(ref.Scalar("delta"), nil))(t)
-	kernel := ntk.New(prior, net.Theta(), nil)
+	kernel := ntk.New(prior, net.Theta())
 	sites := testref.Must(gp.NewSites(gp.NewTargets(mat.NewDense(ref.n, 1, ref.Floats("y_train")), likelihoodOf(t, ref)), train.F))(t)
 	post := testref.Must(gp.Fit(t.Context(), kernel, train, sites, nil))(t)
 	d := testref.Must(novelty.Fit(t.Context(), kernel, post, &novelty.Options{Standardize: true}))(t)

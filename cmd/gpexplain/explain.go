@@ -460,7 +460,7 @@ func (l layered) Groups() []ntk.Group { return l.groups }
 func layers(p *problem.Problem, q *inference.Posterior, batch *linearize.Batch) (names []string, kernels []ntk.Kernel) {
 	// The precision of the groups is not used: the prior gives the variances.
 	groups := ntk.ByLayer(ntk.Spans(batch), 1)
-	k := ntk.New(layered{q.Prior(), groups}, p.Model.Net.Theta(), nil)
+	k := ntk.New(layered{q.Prior(), groups}, p.Model.Net.Theta())
 	for g := range groups {
 		names = append(names, groups[g].Name)
 		kernels = append(kernels, k.GroupKernel(g))

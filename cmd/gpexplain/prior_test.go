@@ -81,7 +81,7 @@ func TestPriorByLayer(t *testing.T) {
 		}
 		y := mat.NewDense(ref.n, 1, ref.Floats("y_train"))
 		sites := testref.Must(gp.NewSites(gp.NewTargets(y, lik), x.F))(t)
-		k := ntk.New(prior, net.Theta(), nil)
+		k := ntk.New(prior, net.Theta())
 		e := testref.Must(gp.Fit(t.Context(), k, x, sites, nil))(t)
 		refit := testref.Must(gp.Refit(t.Context(), k, x, gp.NewTargets(y, lik), nil))(t)
 		path := ref.priorFile(t, problem.PriorGroups, ref.byLayer(t), noise)

@@ -25,7 +25,6 @@ type AcquireOptions struct {
 	// Link gives the mutual information, as a predictive.Informer; nil means predictive.DefaultLink.
 	Link      predictive.Link
 	MaxMemory int64 // bytes; 0 means what gp.MemoryBudget says
-	Workers   int   // goroutines; 0 means GOMAXPROCS. The result does not depend on it.
 	// Progress, if not nil, is called as work is done, from one goroutine, with
 	// StagePool and StageBatch.
 	Progress func(stage string, done, total int)
@@ -113,7 +112,7 @@ func Acquire(ctx context.Context, d gp.Latent, lik glm.Likelihood, pool lineariz
 			return nil
 		}
 		// A row at a time, so that the workers share them.
-		return par.Do(ctx, q.o.Workers, m, func(t int) error {
+		return par.Do(ctx, m, func(t int) error {
 			var mutual [1]float64
 			err := informer.EntropyTo(nil, mutual[:], q.lik, dense.Slice(&mean, t, t+1), dense.Slice(&cov, t*c, (t+1)*c))
 			q.found.Pool[first+t].Information = mutual[0]
@@ -229,11 +228,10 @@ func (q *acquirer) chooseAmong(ctx context.Context, rows []int, bound float64) (
 	total, sure := 0.0, true
 	for k := range q.o.Batch {
 		// Take the row of the largest gain, the first of equal ones.
-		workers := q.o.Workers
 		var row int
 		var err error
 		gains := make([]float64, len(s.own))
-		err = par.Do(ctx, workers, len(s.own), func(i int) error {
+		err = par.Do(ctx, len(s.own), func(i int) error {
 			if gains[i] = math.Inf(-1); !s.taken[i] {
 				if gain, chol := gainOf(s.own[i], s.root[i]); chol != nil {
 					gains[i] = gain
@@ -249,7 +247,7 @@ func (q *acquirer) chooseAmong(ctx context.Context, rows []int, bound float64) (
 				row = i
 			}
 		}
-		i, gain, err := row, gains[row], s.take(ctx, workers, row)
+		i, gain, err := row, gains[row], s.take(ctx, row)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -274,7 +272,7 @@ type selection struct {
 }
 
 // take conditions all rows on a label of one.
-func (s *selection) take(ctx context.Context, workers, row int) error {
+func (s *selection) take(ctx context.Context, row int) error {
 	c, n := s.c, s.cov.RawMatrix().Cols
 	s.taken[row] = true
 	// C(x_s, ·) given the labels of the rows before
@@ -295,7 +293,7 @@ func (s *selection) take(ctx context.Context, workers, row int) error {
 	// L⁻¹RᵀC; a condition warning still carries the solution.
 	_ = part.Solve(&l, part)
 	s.parts = append(s.parts, part)
-	return par.Do(ctx, workers, len(s.own), func(i int) error {
+	return par.Do(ctx, len(s.own), func(i int) error {
 		var less mat.Dense
 		q := part.Slice(0, c, i*c, (i+1)*c)
 		less.Mul(q.T(), q)

@@ -216,13 +216,15 @@ func TestFewCandidatesGiveTheWholePoolsBatch(t *testing.T) {
 	testref.As[*gp.MemoryError](t, testref.Err(audit.Acquire(t.Context(), post, likelihood(q), pool, &limited)))
 }
 
-// The result is the same for any number of workers.
-func TestAcquireWorkers(t *testing.T) {
+// The result is the same for any number of processors.
+func TestAcquireProcessors(t *testing.T) {
 	q := testkit.NewProblem("categorical", 6, 20, 3, glm.Categorical{}, 1)
 	post, pool := refit(t, q), poolOf(q, 100)
-	one, err := audit.Acquire(t.Context(), post, likelihood(q), pool, &audit.AcquireOptions{Batch: 7, Workers: 1, Link: rough(q)})
+	testref.Procs(t, 1)
+	one, err := audit.Acquire(t.Context(), post, likelihood(q), pool, &audit.AcquireOptions{Batch: 7, Link: rough(q)})
 	require.NoError(t, err)
-	many, err := audit.Acquire(t.Context(), post, likelihood(q), pool, &audit.AcquireOptions{Batch: 7, Workers: 4, Link: rough(q)})
+	testref.Procs(t, 4)
+	many, err := audit.Acquire(t.Context(), post, likelihood(q), pool, &audit.AcquireOptions{Batch: 7, Link: rough(q)})
 	require.NoError(t, err)
 	require.Equal(t, one, many)
 }

@@ -43,7 +43,6 @@ type Options struct {
 	// LeastCorrelation is the least correlation of near-duplicates; 0 means 0.9.
 	LeastCorrelation float64
 	MaxMemory        int64 // bytes; 0 means what gp.MemoryBudget says
-	Workers          int   // goroutines; 0 means GOMAXPROCS. The result does not depend on it.
 	// Progress, if not nil, is called as work is done, from one goroutine.
 	Progress func(stage string, done, total int)
 }
@@ -180,7 +179,7 @@ func scored(ctx context.Context, d gp.Dual, lik glm.Likelihood, y *mat.Dense, o 
 	// Compute the leverages from the covariances without each example, which keep their digits where an
 	// example nearly fixes the function by itself.
 	root := a.dual.Sites().Root
-	return a, par.Do(ctx, a.o.Workers, len(a.rows), func(k int) error {
+	return a, par.Do(ctx, len(a.rows), func(k int) error {
 		i := a.rows[k]
 		// tr Λ_i h_i = tr RᵀcR(I + RᵀcR)⁻¹ with c = cov_−i (E17)
 		inner, chol := informed(dense.Slice(a.cov, k*a.c, (k+1)*a.c), dense.Slice(root, i*a.c, (i+1)*a.c))
@@ -326,7 +325,7 @@ func (a *auditor) score(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := score.ScoreOfContext(ctx, a.o.Link, lik, a.y, mean, cov, a.o.Workers)
+	s, err := score.ScoreOfContext(ctx, a.o.Link, lik, a.y, mean, cov)
 	if err != nil {
 		return err
 	}
@@ -337,7 +336,7 @@ func (a *auditor) score(ctx context.Context) error {
 	if _, classes := lik.(glm.Logistic); !classes {
 		// Fill in the scores of a regression, whose calibrated moments are mean and cov.
 		targets := lik.Targets(a.c)
-		return par.Do(ctx, a.o.Workers, par.Tiles(len(a.rows), tileRows), func(tile int) error {
+		return par.Do(ctx, par.Tiles(len(a.rows), tileRows), func(tile int) error {
 			lo, hi := par.Bounds(tile, len(a.rows), tileRows)
 			for k := lo; k < hi; k++ {
 				x := &a.audit.Examples[k]

@@ -394,8 +394,9 @@ func TestDuplicates(t *testing.T) {
 	q.Y.Set(12, 0, math.Mod(q.Y.At(2, 0)+1, 3))
 	q.Fill()
 	post := refit(t, q)
-	for _, workers := range []int{1, 3} {
-		found := testref.Must(audit.Of(t.Context(), post, likelihood(q), q.Y, &audit.Options{Workers: workers}))(t)
+	for _, procs := range []int{1, 3} {
+		testref.Procs(t, procs)
+		found := testref.Must(audit.Of(t.Context(), post, likelihood(q), q.Y, nil))(t)
 		require.GreaterOrEqual(t, len(found.Duplicates), 3)
 		require.Equal(t, audit.Pair{First: 2, Second: 7, Correlation: 1, Equal: true}, found.Duplicates[0])
 		require.Equal(t, audit.Pair{First: 2, Second: 12, Correlation: 1, Equal: true, Conflict: true}, found.Duplicates[1])
@@ -492,13 +493,15 @@ func TestScoresInParts(t *testing.T) {
 	require.Error(t, testref.Err(audit.List(t.Context(), refit(t, q), likelihood(q), q.Y, nil, nil)))
 }
 
-// The result is the same for any number of workers.
-func TestWorkers(t *testing.T) {
+// The result is the same for any number of processors.
+func TestProcessors(t *testing.T) {
 	q := testkit.NewProblem("categorical", 6, 40, 3, glm.Categorical{}, 1)
 	post := refit(t, q)
-	one, err := audit.Of(t.Context(), post, likelihood(q), q.Y, &audit.Options{Workers: 1, LeastCorrelation: 0.01})
+	testref.Procs(t, 1)
+	one, err := audit.Of(t.Context(), post, likelihood(q), q.Y, &audit.Options{LeastCorrelation: 0.01})
 	require.NoError(t, err)
-	many, err := audit.Of(t.Context(), post, likelihood(q), q.Y, &audit.Options{Workers: 5, LeastCorrelation: 0.01})
+	testref.Procs(t, 5)
+	many, err := audit.Of(t.Context(), post, likelihood(q), q.Y, &audit.Options{LeastCorrelation: 0.01})
 	require.NoError(t, err)
 	require.Equal(t, one, many)
 }

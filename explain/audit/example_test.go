@@ -35,7 +35,7 @@ func fitSlope() (*gp.Exact, ntk.Kernel) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	kernel := ntk.New(prior, []float64{0, 1}, nil)
+	kernel := ntk.New(prior, []float64{0, 1})
 	post, err := gp.Refit(context.Background(), kernel, slope(inputs...), gp.NewTargets(mat.NewDense(len(classes), 1, classes), glm.Bernoulli{}), nil)
 	if err != nil {
 		log.Fatal(err)

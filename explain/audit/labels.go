@@ -312,7 +312,7 @@ func (l *labelAuditor) indicate() error {
 // try leaves out every example under a regression: with Q = (ρᵖ + σ²I)⁻¹ the prediction
 // of example i without itself is t_i − (Qt)_i/Q_ii [rw 5.4.2].
 func (l *labelAuditor) try(ctx context.Context, r Regression) (Regression, error) {
-	err := par.Do(ctx, l.o.Workers, l.n, func(i int) error {
+	err := par.Do(ctx, l.n, func(i int) error {
 		row := l.work.Data[i*l.n : (i+1)*l.n]
 		for j := i; j < l.n; j++ {
 			v := l.rho.At(i, j)
@@ -329,22 +329,22 @@ func (l *labelAuditor) try(ctx context.Context, r Regression) (Regression, error
 	if err != nil {
 		return r, err
 	}
-	u, ok, err := dense.PotrfContext(ctx, l.o.Workers, l.work)
+	u, ok, err := dense.PotrfContext(ctx, l.work)
 	if err != nil {
 		return r, err
 	}
 	if !ok {
 		return r, &gp.NotPDError{What: "the kernel of the labels", N: l.n}
 	}
-	if err := dense.TrsmContext(ctx, l.o.Workers, blas.Left, blas.NoTrans, 1, u, l.inverse); err != nil {
+	if err := dense.TrsmContext(ctx, blas.Left, blas.NoTrans, 1, u, l.inverse); err != nil {
 		return r, err
 	}
 	// Qt = U⁻¹(U⁻ᵀt)
 	half, alpha := dense.New(l.n, l.c), dense.New(l.n, l.c)
-	if err := dense.GemmContext(ctx, l.o.Workers, blas.Trans, blas.NoTrans, 1, l.inverse, l.target.RawMatrix(), 0, half); err != nil {
+	if err := dense.GemmContext(ctx, blas.Trans, blas.NoTrans, 1, l.inverse, l.target.RawMatrix(), 0, half); err != nil {
 		return r, err
 	}
-	if err := dense.GemmContext(ctx, l.o.Workers, blas.NoTrans, blas.NoTrans, 1, l.inverse, half, 0, alpha); err != nil {
+	if err := dense.GemmContext(ctx, blas.NoTrans, blas.NoTrans, 1, l.inverse, half, 0, alpha); err != nil {
 		return r, err
 	}
 	l.mean = mat.NewDense(l.n, l.c, nil)
@@ -362,7 +362,7 @@ func (l *labelAuditor) try(ctx context.Context, r Regression) (Regression, error
 
 // judge scores the labels by the predictions of the chosen regression.
 func (l *labelAuditor) judge(ctx context.Context) error {
-	if err := dense.SyrkContext(ctx, l.o.Workers, blas.NoTrans, 1, l.inverse, 0, l.work); err != nil {
+	if err := dense.SyrkContext(ctx, blas.NoTrans, 1, l.inverse, 0, l.work); err != nil {
 		return err
 	}
 	if l.classes == 0 {
@@ -491,7 +491,7 @@ func (l *labelAuditor) near(ctx context.Context, first []int) ([]Pair, error) {
 	var pairs []Pair
 	for lo := 0; lo < l.n; lo += tileRows {
 		rows := make([][]Pair, min(tileRows, l.n-lo))
-		err := par.Do(ctx, l.o.Workers, len(rows), func(t int) error {
+		err := par.Do(ctx, len(rows), func(t int) error {
 			i := lo + t
 			for j := i + 1; j < l.n; j++ {
 				if first[i] != i || first[j] != j {

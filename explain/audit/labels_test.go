@@ -97,7 +97,7 @@ func ridge(t *testing.T, k, target *mat.Dense, noise float64, i int) (mean, weig
 
 // The errors of leave-one-out are those of a ridge regression without each example
 // [rw 5.4.2], the smallest chooses power and noise, and probabilities, leverages, supports
-// and pairs are those of it. No number depends on the outputs or the number of workers.
+// and pairs are those of it. No number depends on the outputs or the number of processors.
 func TestOfLabelsIsRidgeRegression(t *testing.T) {
 	for _, c := range []int{1, 3} {
 		q, _ := separated(t, c)
@@ -168,8 +168,8 @@ func TestOfLabelsIsRidgeRegression(t *testing.T) {
 		require.InDelta(t, listed, len(found.Duplicates), 1)
 
 		q.Train.F.Scale(7, q.Train.F)
-		for _, workers := range []int{1, 5} {
-			o.Workers = workers
+		for _, procs := range []int{1, 5} {
+			testref.Procs(t, procs)
 			again := testref.Must(audit.OfLabels(t.Context(), q.Kernel, at(q.Train, q.Train), q.Y, max(2, c), o))(t)
 			require.Equal(t, found, again)
 		}

@@ -137,7 +137,7 @@ func (a *auditor) near(ctx context.Context, first []int) ([]Pair, error) {
 			return nil, err
 		}
 		err = a.covariances(ctx, cross, a.dual.Data(), x.Len()*a.c*a.c, lo, "", func(from, n int, tile *mat.Dense) error {
-			return par.Do(ctx, a.o.Workers, len(rows), func(t int) error {
+			return par.Do(ctx, len(rows), func(t int) error {
 				i := lo + t
 				var found []Pair
 				for j := max(i+1, from); j < from+n; j++ {

@@ -91,9 +91,9 @@ func TestStudyOfWrongLabels(t *testing.T) {
 		case "initial":
 			prior = testref.Must(ntk.NewIsotropic(precision, init))(t)
 		case "function-zero":
-			return noMean{ntk.New(prior, net.Theta(), nil)}
+			return noMean{ntk.New(prior, net.Theta())}
 		}
-		return ntk.New(prior, net.Theta(), nil)
+		return ntk.New(prior, net.Theta())
 	}
 	if *studyMean == "labels" {
 		prior := testref.Must(ntk.NewIsotropic(1, nil))(t)
@@ -103,7 +103,7 @@ func TestStudyOfWrongLabels(t *testing.T) {
 		if *studyDraws == 0 {
 			draws = at(batch)
 		}
-		found, err := audit.OfLabels(t.Context(), ntk.New(prior, net.Theta(), nil), draws, y, 10, &audit.Options{MostPaired: -1, Top: n / 10})
+		found, err := audit.OfLabels(t.Context(), ntk.New(prior, net.Theta()), draws, y, 10, &audit.Options{MostPaired: -1, Top: n / 10})
 		require.NoError(t, err)
 		t.Logf("%+v temperature %v", found.Tried, found.Temperature)
 		number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }

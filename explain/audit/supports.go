@@ -123,7 +123,7 @@ func (a *auditor) fillTerms(ctx context.Context, list []*suspect) error {
 		weights, per = mat.NewDense(a.n, 1, slices.Repeat([]float64{1}, a.n)), 1
 	}
 	return a.covariances(ctx, cross, data, x.Len()*a.c*per, 0, StageSupports, func(first, n int, tile *mat.Dense) error {
-		return par.Do(ctx, a.o.Workers, len(list), func(t int) error {
+		return par.Do(ctx, len(list), func(t int) error {
 			s := list[t]
 			for j := range n {
 				for r, u := range s.weight {

@@ -37,7 +37,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	kernel := ntk.New(prior, []float64{0, 0}, nil)
+	kernel := ntk.New(prior, []float64{0, 0})
 	train, y := line(-2, -1, 0, 1, 2), mat.NewDense(5, 1, []float64{0, 0, 1, 0, 1})
 	post, err := gp.Refit(ctx, kernel, train, gp.NewTargets(y, glm.Bernoulli{}), nil)
 	if err != nil {
@@ -89,7 +89,7 @@ func ExampleModel_SmallestFlip() {
 		fmt.Println(err)
 		return
 	}
-	kernel := ntk.New(prior, []float64{0, 0}, nil)
+	kernel := ntk.New(prior, []float64{0, 0})
 	train, y := line(-2, -1, 0, 1, 2, 3), mat.NewDense(6, 1, []float64{0, 0, 1, 0, 1, 1})
 	post, err := gp.Refit(ctx, kernel, train, gp.NewTargets(y, glm.Bernoulli{}), nil)
 	if err != nil {

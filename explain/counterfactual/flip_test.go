@@ -236,12 +236,13 @@ func requireReplaced(t *testing.T, q *testkit.Problem, m *counterfactual.Model, 
 	requireMoments(t, moments(t, again, q.Test), moments(t, want, q.Test), 1e-12)
 }
 
-// Answers are the same to the last bit for any number of workers.
-func TestWorkers(t *testing.T) {
+// Answers are the same to the last bit for any number of processors.
+func TestProcessors(t *testing.T) {
 	q := classes()
 	var first *moment
-	for _, workers := range []int{1, 3} {
-		post, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), &gp.Options{Workers: workers})
+	for _, procs := range []int{1, 3} {
+		testref.Procs(t, procs)
+		post, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil)
 		require.NoError(t, err)
 		m := testref.Must(counterfactual.New(t.Context(), post, q.Kernel, q.Targets(), nil))(t)
 		got := testref.Must(m.Fit(t.Context(), counterfactual.Without(2, 11)))(t)

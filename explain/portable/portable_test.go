@@ -64,7 +64,7 @@ func TestModel(t *testing.T) {
 		"one variance": testref.Must(ntk.NewIsotropic(2, nil))(t),
 		"each its own": testref.Must(ntk.NewDiagonal(each, nil))(t),
 	} {
-		k := ntk.New(prior, n.Theta(), nil)
+		k := ntk.New(prior, n.Theta())
 		exact := testref.Must(gp.Fit(ctx, k, train, sites, &gp.Options{Mean: gp.LinearGaussian}))(t)
 		rows := []int{1, 4, 9, 16}
 		z := &sparse.Inducing{Rows: rows, Batch: testref.Must(train.Gather(ctx, rows))(t)}
@@ -128,7 +128,7 @@ func TestModelOfOneOutput(t *testing.T) {
 	train, test := testref.Must(n.Linearize(ctx, x))(t), testref.Must(n.Linearize(ctx, at))(t)
 	sites := testref.Must(gp.NewSites(gp.NewTargets(y, glm.Bernoulli{}), train.F))(t)
 	prior := testref.Must(ntk.NewIsotropic(2, nil))(t)
-	k := ntk.New(prior, n.Theta(), nil)
+	k := ntk.New(prior, n.Theta())
 	exact := testref.Must(gp.Fit(ctx, k, train, sites, nil))(t)
 	detector := testref.Must(novelty.Fit(ctx, k, exact, nil))(t)
 	function := portable.Answer{Posterior: testref.Must(exact.Reduction(ctx, false))(t), Novelty: testref.Must(detector.Parts(ctx))(t)}

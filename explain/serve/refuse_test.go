@@ -371,7 +371,7 @@ func TestPanic(t *testing.T) {
 	require.Contains(t, said, "GET /healthz: a bug")
 	require.Contains(t, ask(s, "GET", "/metrics", "", "").Body.String(), "gpexplain_panics_total 1\n")
 	h = s.guarded(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { // on goroutines of its own too
-		_ = par.Do(t.Context(), 4, 100, func(int) error { panic("another bug") })
+		_ = par.DoWorker(t.Context(), 4, 100, func(int, int) error { panic("another bug") })
 	}))
 	refused(t, ask(h, "GET", "/healthz", "", ""), 500, "bug of gpexplain")
 	require.Contains(t, said, "another bug")

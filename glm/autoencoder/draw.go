@@ -74,7 +74,7 @@ func (p *Posterior) draws(ctx context.Context, x *mat.Dense, o *DrawOptions, eps
 			return nil, err
 		}
 		z, f := p.a.split(both)
-		dense.EachRow(0, x.RawMatrix(), func(i int, row []float64) {
+		dense.EachRow(x.RawMatrix(), func(i int, row []float64) {
 			// Add row i of draw s to the running means and to the sums of squares about them [Welford 1962].
 			z := z.RawRowView(i)
 			f := f.RawRowView(i)

@@ -47,7 +47,7 @@ func normals(seed uint64, purpose int, a uint64) noise {
 // blocks calls do for each block of n parameters, on all processors. It takes no context, so that no vector is left
 // half updated.
 func blocks(n int, do func(lo, hi int)) {
-	must(par.Do(uninterrupted, 0, par.Tiles(n, blockSize), func(i int) error {
+	must(par.Do(uninterrupted, par.Tiles(n, blockSize), func(i int) error {
 		lo, hi := par.Bounds(i, n, blockSize)
 		do(lo, hi)
 		return nil

@@ -44,7 +44,7 @@ func NewPosterior(a *Autoencoder, h []float64, prior, noise float64) *Posterior 
 	theta := a.net.Theta()
 	d, err := ntk.NewDiagonal(variance, theta)
 	must(err)
-	return &Posterior{a: a, h: slices.Clone(h), prior: prior, noise: noise, kernel: ntk.New(d, theta, nil)}
+	return &Posterior{a: a, h: slices.Clone(h), prior: prior, noise: noise, kernel: ntk.New(d, theta)}
 }
 
 // FitOptions are options of Fit. A zero field has its default.

@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -68,15 +67,14 @@ func TestTrain(t *testing.T) {
 // The results have the same bits for any number of processors, for several draws a step,
 // and where a training goes on from a checkpoint in the middle of an epoch.
 func TestTrainIsReproducible(t *testing.T) {
-	old := runtime.GOMAXPROCS(1)
-	defer runtime.GOMAXPROCS(old)
+	testref.Procs(t, 1)
 	for _, o := range []TrainOptions{
 		{Batch: 20, Epochs: 3, Validation: curves(30, 2)},
 		{Batch: 20, Epochs: 3, Rule: Published, Samples: 2, Curvature: Exact, Ascent: true},
 	} {
-		runtime.GOMAXPROCS(1)
+		testref.Procs(t, 1)
 		want, _ := trainSmall(t, o)
-		runtime.GOMAXPROCS(4)
+		testref.Procs(t, 4)
 		got, _ := trainSmall(t, o)
 		require.Equal(t, want.GGN(), got.GGN())
 		require.Equal(t, want.a.net.Theta(), got.a.net.Theta())

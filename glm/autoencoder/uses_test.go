@@ -98,7 +98,7 @@ func TestReferenceStructures(t *testing.T) {
 	// In function space: the posterior of a few rows, against that over the weights.
 	x = dense.Slice(x, 0, 8)
 	b := testref.Must(a.net.Linearize(t.Context(), x))(t)
-	post := testref.Must(gp.Fit(t.Context(), ntk.New(prior, a.net.Theta(), nil), b, sitesOf(x), nil))(t)
+	post := testref.Must(gp.Fit(t.Context(), ntk.New(prior, a.net.Theta()), b, sitesOf(x), nil))(t)
 	few := all.Slice(0, 3)
 	requireClose(t, "function space", raw(covariance(fitted(weightspace.Full, x), few)), raw(covariance(post, few)), 1e-7)
 }

@@ -38,7 +38,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	k := ntk.New(prior, net.Theta(), nil)
+	k := ntk.New(prior, net.Theta())
 	post, err := gp.Refit(ctx, k, train, gp.NewTargets(y, glm.Bernoulli{}), nil)
 	if err != nil {
 		panic(err)

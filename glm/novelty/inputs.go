@@ -139,14 +139,14 @@ func (in *inputs) factor(ctx context.Context) (ok bool, err error) {
 		side, t = n, blas.NoTrans
 	}
 	s := blas64.Symmetric{Uplo: blas.Upper, N: side, Stride: side, Data: make([]float64, side*side)}
-	if err := dense.SyrkContext(ctx, 0, t, 1, in.z, 0, s); err != nil {
+	if err := dense.SyrkContext(ctx, t, 1, in.z, 0, s); err != nil {
 		return false, err
 	}
 	for i := range side {
 		s.Data[i*side+i] += in.ridge
 	}
 	// The matrix is positive definite: its condition number is at most N·D/shrinkage.
-	in.u, ok, err = dense.PotrfContext(ctx, 0, s)
+	in.u, ok, err = dense.PotrfContext(ctx, s)
 	return ok, err
 }
 
@@ -166,7 +166,7 @@ func (in *inputs) measure(ctx context.Context) error {
 		} else {
 			dense.Copy(half, dense.Rows(in.z, lo, hi))
 		}
-		if err := dense.TrsmContext(ctx, 0, blas.Right, blas.NoTrans, 1, in.u, half); err != nil {
+		if err := dense.TrsmContext(ctx, blas.Right, blas.NoTrans, 1, in.u, half); err != nil {
 			return err
 		}
 		for i := range hi - lo {
@@ -213,7 +213,7 @@ func (in *inputs) distancesTo(ctx context.Context, mahalanobis, angle []float64,
 			}
 		}
 		products = dense.In(products.Data, t, n-first) // z Zᵀ
-		if err := dense.GemmContext(ctx, 0, blas.NoTrans, blas.Trans, 1, z, dense.Rows(in.z, first, n), 0, products); err != nil {
+		if err := dense.GemmContext(ctx, blas.NoTrans, blas.Trans, 1, z, dense.Rows(in.z, first, n), 0, products); err != nil {
 			return err
 		}
 		for i := range t {
@@ -234,7 +234,7 @@ func (in *inputs) distancesTo(ctx context.Context, mahalanobis, angle []float64,
 		if n < in.z.Cols {
 			half = products
 		}
-		if err := dense.TrsmContext(ctx, 0, blas.Right, blas.NoTrans, 1, in.u, half); err != nil {
+		if err := dense.TrsmContext(ctx, blas.Right, blas.NoTrans, 1, in.u, half); err != nil {
 			return err
 		}
 		q := make([]float64, t) // zᵀS⁻¹z
@@ -252,13 +252,13 @@ func (in *inputs) distancesTo(ctx context.Context, mahalanobis, angle []float64,
 			continue
 		}
 		// z S⁻¹Zᵀ. With fewer rows than columns it is zZᵀ(ZZᵀ + λI)⁻¹.
-		if err := dense.TrsmContext(ctx, 0, blas.Right, blas.Trans, 1, in.u, half); err != nil {
+		if err := dense.TrsmContext(ctx, blas.Right, blas.Trans, 1, in.u, half); err != nil {
 			return err
 		}
 		inner = half
 		if n >= in.z.Cols {
 			inner = dense.In(products.Data, t, n-first)
-			if err := dense.GemmContext(ctx, 0, blas.NoTrans, blas.Trans, 1, half, dense.Rows(in.z, first, n), 0, inner); err != nil {
+			if err := dense.GemmContext(ctx, blas.NoTrans, blas.Trans, 1, half, dense.Rows(in.z, first, n), 0, inner); err != nil {
 				return err
 			}
 		}

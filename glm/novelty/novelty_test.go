@@ -238,7 +238,7 @@ func TestVarianceOfMany(t *testing.T) {
 	x.X = nil
 	test := gptest.Another(rng, x, 9)
 	prior := testref.Must(ntk.NewIsotropic(2, nil))(t)
-	k := ntk.New(prior, make([]float64, x.P), nil)
+	k := ntk.New(prior, make([]float64, x.P))
 	y := mat.NewDense(n, 1, nil)
 	s := testref.Must(gp.NewSites(gp.NewTargets(y, glm.Bernoulli{}), x.F))(t)
 	rows := []int{5, 600, 16_000}

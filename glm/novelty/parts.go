@@ -54,7 +54,7 @@ func (d *Detector) Parts(ctx context.Context) (*Parts, error) {
 		for i := range in.u.N {
 			half.Data[i*half.Stride+i] = 1
 		}
-		if err := dense.TrsmContext(ctx, 0, blas.Right, blas.NoTrans, 1, in.u, half); err != nil {
+		if err := dense.TrsmContext(ctx, blas.Right, blas.NoTrans, 1, in.u, half); err != nil {
 			return nil, err
 		}
 		p.Inputs = &InputParts{Mean: in.mean, Scale: in.scale, Z: dense.View(in.z), Norm: in.norm, Half: dense.View(half), Own: in.own}

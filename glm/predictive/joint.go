@@ -13,9 +13,9 @@ import (
 )
 
 // IntervalTo writes the equal-tailed predictive interval lo ≤ y ≤ hi of each target, both T×Targets(C). Each tail
-// has a probability of at most (1 − coverage)/2, 0 < coverage < 1. workers 0 means GOMAXPROCS. The error is an
+// has a probability of at most (1 − coverage)/2, 0 < coverage < 1. The error is an
 // *UnsupportedError where DistributionOf has no distribution for the likelihood, or an error of a Link.
-func IntervalTo(ctx context.Context, lo, hi *mat.Dense, coverage float64, lik glm.Likelihood, f, cov *mat.Dense, workers int) error {
+func IntervalTo(ctx context.Context, lo, hi *mat.Dense, coverage float64, lik glm.Likelihood, f, cov *mat.Dense) error {
 	if !(coverage > 0 && coverage < 1) {
 		panic("predictive: coverage is not between 0 and 1")
 	}
@@ -28,7 +28,7 @@ func IntervalTo(ctx context.Context, lo, hi *mat.Dense, coverage float64, lik gl
 	dense.SizeTo(lo, t, targets)
 	dense.SizeTo(hi, t, targets)
 	tail := (1 - coverage) / 2
-	return EachRow(ctx, workers, f, cov, func(t int, f, cov []float64) error {
+	return EachRow(ctx, f, cov, func(t int, f, cov []float64) error {
 		for j := range targets {
 			dense.SetAt(lo, t, j, d.CoupledQuantile(j, tail, f, cov))
 			dense.SetAt(hi, t, j, d.CoupledQuantile(j, 1-tail, f, cov))

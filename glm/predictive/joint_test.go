@@ -49,7 +49,7 @@ func TestIntervals(t *testing.T) {
 	g := testref.Must(glm.NewGaussian(0.5))(t)
 	f, cov := testref.Posterior(1, 4, 2, 1)
 	var lo, hi mat.Dense
-	require.NoError(t, IntervalTo(t.Context(), &lo, &hi, 0.9, g, f, cov, 0))
+	require.NoError(t, IntervalTo(t.Context(), &lo, &hi, 0.9, g, f, cov))
 	for i := range 4 {
 		for j := range 2 {
 			half := 1.6448536269514722 * math.Sqrt(cov.At(2*i+j, j)+0.5) // Φ⁻¹(.95)
@@ -58,10 +58,10 @@ func TestIntervals(t *testing.T) {
 		}
 	}
 	lo, hi = mat.Dense{}, mat.Dense{}
-	require.NoError(t, IntervalTo(t.Context(), &lo, &hi, 0.9, glm.Poisson{}, f, cov, 2))
+	require.NoError(t, IntervalTo(t.Context(), &lo, &hi, 0.9, glm.Poisson{}, f, cov))
 	require.True(t, mat.Min(&lo) >= 0)
-	require.EqualError(t, IntervalTo(t.Context(), nil, nil, 0.9, glm.Categorical{}, f, cov, 0), "predictive: no interval by the exact link for the categorical likelihood")
-	require.Panics(t, func() { _ = IntervalTo(t.Context(), nil, nil, 1, g, f, cov, 0) })
+	require.EqualError(t, IntervalTo(t.Context(), nil, nil, 0.9, glm.Categorical{}, f, cov), "predictive: no interval by the exact link for the categorical likelihood")
+	require.Panics(t, func() { _ = IntervalTo(t.Context(), nil, nil, 1, g, f, cov) })
 }
 
 // joint returns random means, T×C, and a joint covariance, T·C×T·C.
@@ -162,7 +162,7 @@ func TestHeteroscedasticTargetsAreApart(t *testing.T) {
 	}
 	require.InDelta(t, want, got, 1e-12)
 	var lo, hi mat.Dense
-	require.NoError(t, IntervalTo(context.Background(), &lo, &hi, .9, h, mat.NewDense(1, 6, f), cov, 1))
+	require.NoError(t, IntervalTo(context.Background(), &lo, &hi, .9, h, mat.NewDense(1, 6, f), cov))
 	for j := range 3 {
 		require.InDelta(t, .05, h.CoupledCDF(j, lo.At(0, j), f, cov.RawMatrix().Data), 1e-9)
 		require.InDelta(t, .95, h.CoupledCDF(j, hi.At(0, j), f, cov.RawMatrix().Data), 1e-9)

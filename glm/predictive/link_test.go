@@ -3,7 +3,6 @@ package predictive
 import (
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -670,7 +669,7 @@ func TestLinkDestinations(t *testing.T) {
 func TestLinkIsBitIdenticalForAnyGOMAXPROCS(t *testing.T) {
 	eachSupported(t, func(t *testing.T, l Link, lik glm.Likelihood, y, f, cov *mat.Dense) {
 		run := func(procs int) []float64 {
-			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+			testref.Procs(t, procs)
 			mean, sd := predict(t, l, lik, f, cov)
 			return append(append(mean.RawMatrix().Data, sd.RawMatrix().Data...), logPredictive(t, l, lik, y, f, cov)...)
 		}

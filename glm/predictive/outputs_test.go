@@ -30,7 +30,7 @@ func manyOutputs(t *testing.T, n, c int) (*linearize.Batch, *ntk.NTK, *mat.Dense
 	}
 	b := testref.Must(net.Linearize(context.Background(), x))(t)
 	prior := testref.Must(ntk.NewIsotropic(10, nil))(t)
-	return b, ntk.New(prior, net.Theta(), nil), y
+	return b, ntk.New(prior, net.Theta()), y
 }
 
 func TestThousandOutputsEndToEnd(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"runtime"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
@@ -16,7 +17,7 @@ import (
 )
 
 // QMC integrates softmax over the joint Gaussian of each example's logits (E20) by fixed nodes: the same input
-// gives the same bits on any number of workers.
+// gives the same bits on any number of processors.
 //
 //	C = 2      exact, as σ of the contrast f₁ − f₀
 //	C = 3, 4   tensor trapezoid, while it has at most 2²² nodes: E p, E p² and entropies
@@ -46,7 +47,6 @@ import (
 type QMC struct {
 	Tol       float64 // error of a probability, and of log p(y|x); 0 means 1e-4
 	MaxPoints int     // most points for a row; 0 means 65,536, the most possible
-	Workers   int     // 0 means GOMAXPROCS; results do not depend on it
 
 	noGrid bool // quasi–Monte Carlo even where the trapezoid is small
 }
@@ -117,7 +117,7 @@ func (l QMC) IntegralsTo(ctx context.Context, dst *Integrals, lik glm.Likelihood
 // eachMoments integrates each row and calls set with the result.
 func (l QMC) eachMoments(ctx context.Context, f, cov *mat.Dense, wants softmaxWants, set func(t int, m *softmaxMoments)) error {
 	l.check()
-	return EachRow(ctx, l.Workers, f, cov, func(t int, f, cov []float64) error {
+	return EachRow(ctx, f, cov, func(t int, f, cov []float64) error {
 		m, err := l.moments(t, f, cov, wants)
 		if err == nil {
 			set(t, m)
@@ -161,11 +161,11 @@ func (m *softmaxMoments) aleatoric(j int) float64 {
 }
 
 // EachRow calls do for every row on several workers. Another row overwrites the covariance that do receives.
-func EachRow(ctx context.Context, workers int, f, cov *mat.Dense, do func(t int, f, cov []float64) error) error {
+func EachRow(ctx context.Context, f, cov *mat.Dense, do func(t int, f, cov []float64) error) error {
 	n, _ := f.Dims()
-	rows := make([]*posterior, par.Workers(workers))
+	rows := make([]*posterior, runtime.GOMAXPROCS(0))
 	rows[0] = newPosterior(f, cov)
-	return par.DoWorker(ctx, workers, n, func(w, t int) error {
+	return par.DoWorker(ctx, len(rows), n, func(w, t int) error {
 		if rows[w] == nil {
 			rows[w] = newPosterior(f, cov)
 		}
@@ -231,7 +231,7 @@ func (l QMC) PredictDensityTo(ctx context.Context, mean, sd *mat.Dense, logp []f
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(sd, t, c)
 	dst := &Integrals{Mean: mean, SD: sd}
-	return EachRow(ctx, l.Workers, f, cov, func(t int, f, cov []float64) error {
+	return EachRow(ctx, f, cov, func(t int, f, cov []float64) error {
 		r, err := newSoftmaxRow(t, f, cov)
 		if err != nil {
 			return err
@@ -303,7 +303,7 @@ func (l QMC) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.D
 	l.check()
 	checkLog(dst, lik, y, t, c)
 	checkClasses(lik, y, c)
-	return EachRow(context.Background(), l.Workers, f, cov, func(t int, f, cov []float64) error {
+	return EachRow(context.Background(), f, cov, func(t int, f, cov []float64) error {
 		y := y.RawRowView(t)
 		if k, ok := classOf(lik, y, f); ok && len(f) == 2 {
 			m, s := contrast(f, cov)

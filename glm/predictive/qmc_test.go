@@ -315,7 +315,7 @@ func TestE18ScalesAreScaledCovariances(t *testing.T) {
 			y.Set(i, 0, float64(i%2))
 		}
 		var got mat.Dense
-		require.NoError(t, tc.l.LogPredictiveScalesTo(t.Context(), &got, scales, tc.lik, y, f, cov, 2))
+		require.NoError(t, tc.l.LogPredictiveScalesTo(t.Context(), &got, scales, tc.lik, y, f, cov))
 		for k, s := range scales {
 			for i, want := range logPredictive(t, tc.l, tc.lik, y, f, scaledMatrix(cov, s)) {
 				require.InDelta(t, want, got.At(i, k), tc.tol*(1+math.Abs(want)), "%T %s C=%d s=%v row %d", tc.l, tc.lik.Name(), tc.c, s, i)
@@ -334,7 +334,7 @@ func TestE20DensityOfUnlikelyTarget(t *testing.T) {
 		exact := logPredictive(t, QMC{}, glm.Categorical{}, constant(1, 1), f, cov)[0]
 		require.InDelta(t, exact, logPredictive(t, QMC{noGrid: true}, glm.Categorical{}, constant(1, 1), f, cov)[0], 2e-4)
 		var sweep mat.Dense
-		require.NoError(t, QMC{}.LogPredictiveScalesTo(t.Context(), &sweep, []float64{1}, glm.Categorical{}, constant(1, 1), f, cov, 1))
+		require.NoError(t, QMC{}.LogPredictiveScalesTo(t.Context(), &sweep, []float64{1}, glm.Categorical{}, constant(1, 1), f, cov))
 		require.InDelta(t, exact, sweep.At(0, 0), 1e-3)
 		if gap >= 60 { // log E e^{f₁−f₀}, whose variance is 3 + 4 − 2
 			require.InDelta(t, -gap+2.5, exact, 1e-9)
@@ -342,20 +342,21 @@ func TestE20DensityOfUnlikelyTarget(t *testing.T) {
 	}
 }
 
-func TestE20IsBitIdenticalForAnyWorkers(t *testing.T) {
+func TestE20IsBitIdenticalForAnyProcessors(t *testing.T) {
 	f, cov := testref.Posterior(2, 9, 6, 0.7)
 	y := constant(9, 3)
-	run := func(workers int) []float64 {
-		got := allIntegrals(t, QMC{Workers: workers}, f, cov)
+	run := func(procs int) []float64 {
+		testref.Procs(t, procs)
+		got := allIntegrals(t, QMC{}, f, cov)
 		var scales mat.Dense
-		require.NoError(t, QMC{}.LogPredictiveScalesTo(t.Context(), &scales, []float64{0.1, 1, 10}, glm.Categorical{}, y, f, cov, workers))
+		require.NoError(t, QMC{}.LogPredictiveScalesTo(t.Context(), &scales, []float64{0.1, 1, 10}, glm.Categorical{}, y, f, cov))
 		out := append(got.Mean.RawMatrix().Data, got.Epistemic.RawMatrix().Data...)
 		out = append(append(out, got.Mutual...), scales.RawMatrix().Data...)
-		return append(out, logPredictive(t, QMC{Workers: workers}, glm.Categorical{}, y, f, cov)...)
+		return append(out, logPredictive(t, QMC{}, glm.Categorical{}, y, f, cov)...)
 	}
 	want := run(1)
-	for _, workers := range []int{2, 5, 16} {
-		require.Equal(t, want, run(workers))
+	for _, procs := range []int{2, 5, 16} {
+		require.Equal(t, want, run(procs))
 	}
 }
 
@@ -497,7 +498,7 @@ func BenchmarkScaleSweep(b *testing.B) {
 	var dst mat.Dense
 	for b.Loop() {
 		dst.Reset()
-		if err := (QMC{}).LogPredictiveScalesTo(b.Context(), &dst, scales, glm.Categorical{}, y, f, cov, 1); err != nil {
+		if err := (QMC{}).LogPredictiveScalesTo(b.Context(), &dst, scales, glm.Categorical{}, y, f, cov); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -518,10 +519,11 @@ func TestE20PredictDensity(t *testing.T) {
 		require.NoError(t, QMC{}.PredictTo(&wantMean, &wantSD, glm.Categorical{}, f, cov))
 		require.NoError(t, QMC{}.LogPredictiveTo(want, glm.Categorical{}, y, f, cov))
 		require.NoError(t, QMC{Tol: 1e-12}.LogPredictiveTo(long, glm.Categorical{}, y, f, cov))
-		for _, workers := range []int{1, 3} {
+		for _, procs := range []int{1, 3} {
+			testref.Procs(t, procs)
 			var mean, sd mat.Dense
 			got := make([]float64, n)
-			require.NoError(t, QMC{Workers: workers}.PredictDensityTo(t.Context(), &mean, &sd, got, glm.Categorical{}, y, f, cov))
+			require.NoError(t, QMC{}.PredictDensityTo(t.Context(), &mean, &sd, got, glm.Categorical{}, y, f, cov))
 			require.True(t, mat.Equal(&wantMean, &mean))
 			require.True(t, mat.Equal(&wantSD, &sd))
 			one, two := 0.0, 0.0

@@ -3,6 +3,7 @@ package predictive
 import (
 	"context"
 	"math"
+	"runtime"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -40,7 +41,6 @@ func (d ScaleSlopes) Over(n int) ScaleSlopes {
 type ClassSurface struct {
 	rows    []classDensity
 	softmax bool
-	workers int
 }
 
 // A classDensity is the density of one row's target. It is E softmax(f)_y, or a product of powers of E σ(f).
@@ -54,7 +54,7 @@ type logit struct{ weight, m, s float64 }
 
 // NewClassSurface returns a surface for targets y, T×1 or T×C, and means f, T×C. Load must then set its rows. It
 // returns nil where the link or the likelihood needs other integrals.
-func NewClassSurface(link Link, lik glm.Likelihood, y, f *mat.Dense, workers int) *ClassSurface {
+func NewClassSurface(link Link, lik glm.Likelihood, y, f *mat.Dense) *ClassSurface {
 	l, ok := lik.(glm.Logistic)
 	if _, whole := link.(ScaleLink); !ok || !whole {
 		return nil
@@ -70,13 +70,13 @@ func NewClassSurface(link Link, lik glm.Likelihood, y, f *mat.Dense, workers int
 			return nil
 		}
 	}
-	return &ClassSurface{rows: make([]classDensity, n), softmax: l.Softmax(), workers: workers}
+	return &ClassSurface{rows: make([]classDensity, n), softmax: l.Softmax()}
 }
 
 // Load sets the rows from first on, with targets y and moments f and cov. The error is an error of a Link. Several
 // goroutines may load different rows.
 func (s *ClassSurface) Load(first int, y, f, cov *mat.Dense) error {
-	return EachRow(context.Background(), 1, f, cov, func(t int, f, block []float64) (err error) {
+	return EachRow(context.Background(), f, cov, func(t int, f, block []float64) (err error) {
 		s.rows[first+t], err = newClassDensity(s.softmax, t, y.RawRowView(t), f, block)
 		return err
 	})
@@ -158,8 +158,8 @@ func (s *ClassSurface) Values(ctx context.Context, at []ScalePoint, every int) (
 
 // each calls do for n rows on several workers. Each worker has its own nodes.
 func (s *ClassSurface) each(ctx context.Context, pairs, n int, do func(nodes *classNodes, i int)) error {
-	nodes := make([]*classNodes, par.Workers(s.workers))
-	return par.DoWorker(ctx, s.workers, par.Tiles(n, classTile), func(w, tile int) error {
+	nodes := make([]*classNodes, runtime.GOMAXPROCS(0))
+	return par.DoWorker(ctx, len(nodes), par.Tiles(n, classTile), func(w, tile int) error {
 		if nodes[w] == nil {
 			nodes[w] = newClassNodes(pairs)
 		}
@@ -180,7 +180,7 @@ func (s *ClassSurface) Settle(ctx context.Context, at ScalePoint) (bool, error) 
 	if !moved {
 		return false, nil
 	}
-	return true, par.Do(ctx, s.workers, len(s.rows), func(i int) error {
+	return true, par.Do(ctx, len(s.rows), func(i int) error {
 		if w := s.rows[i].classes; w != nil {
 			w.centre(math.Exp(at.Other), math.Exp(at.Scale/2))
 		}

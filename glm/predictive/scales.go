@@ -18,9 +18,8 @@ import (
 // covariance only once. Exact and QMC are ScaleLinks.
 type ScaleLink interface {
 	// LogPredictiveScalesTo writes log p(y|x) in nats under s·cov, one row for each example and one column for each
-	// scale s ≥ 0. workers 0 means GOMAXPROCS; the result does not depend on it. The error is an error of Link, or
-	// ctx.Err().
-	LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, scales []float64, lik glm.Likelihood, y, f, cov *mat.Dense, workers int) error
+	// scale s ≥ 0. The error is an error of Link, or ctx.Err().
+	LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, scales []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error
 }
 
 var (
@@ -42,7 +41,7 @@ func checkScales(dst *mat.Dense, scales []float64, n int) {
 }
 
 // LogPredictiveScalesTo implements ScaleLink.
-func (e Exact) LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, scales []float64, lik glm.Likelihood, y, f, cov *mat.Dense, workers int) error {
+func (e Exact) LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, scales []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error {
 	n, c := f.Dims()
 	m, err := e.marginal(lik, c)
 	if err != nil {
@@ -50,7 +49,7 @@ func (e Exact) LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, scales
 	}
 	checkScales(dst, scales, n)
 	checkLog(make([]float64, n), lik, y, n, c)
-	return EachRow(ctx, workers, f, cov, func(t int, f, cov []float64) error {
+	return EachRow(ctx, f, cov, func(t int, f, cov []float64) error {
 		scaled := make([]float64, len(cov))
 		for k, s := range scales {
 			floats.ScaleTo(scaled, s, cov)
@@ -67,19 +66,19 @@ func (e Exact) LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, scales
 // LogPredictiveScalesTo implements ScaleLink (E20). For more than two classes it takes 1,024 points at every scale,
 // or the trapezoid where that has no more nodes. All scales are compared by the same points, and in the mean over
 // rows the errors largely cancel.
-func (l QMC) LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, scales []float64, lik glm.Likelihood, y, f, cov *mat.Dense, workers int) error {
+func (l QMC) LogPredictiveScalesTo(ctx context.Context, dst *mat.Dense, scales []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error {
 	softmax, err := isSoftmax("qmc", lik)
 	switch {
 	case err != nil:
 		return err
 	case !softmax:
-		return Exact{}.LogPredictiveScalesTo(ctx, dst, scales, lik, y, f, cov, workers)
+		return Exact{}.LogPredictiveScalesTo(ctx, dst, scales, lik, y, f, cov)
 	}
 	n, c := f.Dims()
 	checkScales(dst, scales, n)
 	checkLog(make([]float64, n), lik, y, n, c)
 	checkClasses(lik, y, c)
-	return EachRow(ctx, workers, f, cov, func(t int, f, cov []float64) error {
+	return EachRow(ctx, f, cov, func(t int, f, cov []float64) error {
 		if k, ok := classOf(lik, y.RawRowView(t), f); ok {
 			dst := dst.RawRowView(t)
 			y := k

@@ -16,8 +16,7 @@ import (
 
 // CalibrateOptions are options of Calibrate. Nil and zero fields have their defaults.
 type CalibrateOptions struct {
-	Link    predictive.Link // nil means DefaultLink; ignored for a Gaussian likelihood
-	Workers int             // 0 means GOMAXPROCS; the result does not depend on it
+	Link predictive.Link // nil means DefaultLink; ignored for a Gaussian likelihood
 	// Spread is the standard deviation of two log-normal priors with median 1: one of the temperature τ, which
 	// scales the mean, and one of s/τ², the scale of the covariance before τ. 0 means 2, and +Inf means no priors.
 	// The priors matter where the rows tell little. Without them, few rows can choose a scale of almost zero, which
@@ -113,7 +112,7 @@ func Calibrate(ctx context.Context, lik glm.Likelihood, y, mean, cov *mat.Dense,
 	if c.RateKept {
 		strays = newStrays(rows.y)
 	}
-	unscaled, err := c.logDensities(ctx, link, lik, rows, o.Workers)
+	unscaled, err := c.logDensities(ctx, link, lik, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +149,7 @@ func Calibrate(ctx context.Context, lik glm.Likelihood, y, mean, cov *mat.Dense,
 	case len(s.others) > 1:
 		c.NoiseScale = exp(best.Other, s.lo.Other, s.hi.Other, minScale, maxScale)
 	}
-	logp, err := c.logDensities(ctx, link, lik, rows, o.Workers)
+	logp, err := c.logDensities(ctx, link, lik, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -163,9 +162,9 @@ func Calibrate(ctx context.Context, lik glm.Likelihood, y, mean, cov *mat.Dense,
 }
 
 // logDensities returns log p(y|x) of each row under the calibration, in nats.
-func (c *Calibration) logDensities(ctx context.Context, link predictive.Link, lik glm.Likelihood, rows *scoredRows, workers int) ([]float64, error) {
+func (c *Calibration) logDensities(ctx context.Context, link predictive.Link, lik glm.Likelihood, rows *scoredRows) ([]float64, error) {
 	logp := make([]float64, len(rows.kept))
-	return logp, rows.each(ctx, workers, func(lo, hi int, y, mean, cov *mat.Dense) error {
+	return logp, rows.each(ctx, func(lo, hi int, y, mean, cov *mat.Dense) error {
 		lik, mean, cov, err := c.Apply(lik, mean, cov)
 		if err != nil {
 			return err

@@ -22,12 +22,12 @@ type whitened struct {
 	logNorm float64   // ½ log det 2π noise
 }
 
-func whiten(ctx context.Context, g *glm.Gaussian, rows *scoredRows, workers int) (*whitened, error) {
+func whiten(ctx context.Context, g *glm.Gaussian, rows *scoredRows) (*whitened, error) {
 	n, c := len(rows.kept), rows.c
 	root, logNorm := g.Whitening(c)
 	w := &whitened{n: n, c: c, v: make([]float64, n*c), u: make([]float64, n*c), logNorm: logNorm}
-	return w, rows.each(ctx, workers, func(lo, _ int, y, mean, cov *mat.Dense) error {
-		return predictive.EachRow(ctx, 1, mean, cov, func(t int, f, block []float64) error {
+	return w, rows.each(ctx, func(lo, _ int, y, mean, cov *mat.Dense) error {
+		return predictive.EachRow(ctx, mean, cov, func(t int, f, block []float64) error {
 			at := (lo + t) * c
 			// Write the eigenvalues v and the coordinates u of row t.
 			v := w.v[at : at+c]

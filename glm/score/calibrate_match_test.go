@@ -41,7 +41,7 @@ func TestE21CalibrateAtTheMatch(t *testing.T) {
 				lik = glm.Bernoulli{}
 			}
 			prior := testref.Must(ntk.NewIsotropic(c.Match, nil))(t)
-			post := testref.Must(gp.Refit(t.Context(), ntk.New(prior, net.Theta(), nil), train, gp.NewTargets(y, lik), nil))(t)
+			post := testref.Must(gp.Refit(t.Context(), ntk.New(prior, net.Theta()), train, gp.NewTargets(y, lik), nil))(t)
 			var mean, cov, fHat, testCov mat.Dense
 			require.NoError(t, post.LeaveOneOutTo(t.Context(), &mean, &cov, dense.Range(train.Len()), train))
 			require.NoError(t, post.PredictTo(t.Context(), &fHat, &testCov, test))
@@ -93,7 +93,7 @@ type fewPoints struct{ predictive.QMC }
 
 // LogPredictiveTo implements predictive.Link.
 func (l fewPoints) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error {
-	return l.LogPredictiveScalesTo(context.Background(), mat.NewDense(len(dst), 1, dst), []float64{1}, lik, y, f, cov, 1)
+	return l.LogPredictiveScalesTo(context.Background(), mat.NewDense(len(dst), 1, dst), []float64{1}, lik, y, f, cov)
 }
 
 // On thesis-cnn the scale by leave-one-out, with no held-out row, predicts the test

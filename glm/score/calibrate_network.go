@@ -57,7 +57,7 @@ func (c *Calibration) JudgeNetwork(ctx context.Context, link predictive.Link, li
 	if err != nil {
 		return nil, err
 	}
-	logp, err := c.logDensities(ctx, link, lik, rows, 0)
+	logp, err := c.logDensities(ctx, link, lik, rows)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func (c *Calibration) WithShift(ctx context.Context, link predictive.Link, lik g
 		return c, nil
 	}
 	expected := func(link predictive.Link, mean, cov *mat.Dense) (*classNumbers, error) {
-		s, err := ScoreOfContext(ctx, link, lik, y, mean, cov, 0)
+		s, err := ScoreOfContext(ctx, link, lik, y, mean, cov)
 		if err != nil {
 			return nil, err
 		}

@@ -181,7 +181,7 @@ func TestE18DerivativesAgainstDifferences(t *testing.T) {
 			require.NoError(t, testref.Err(s.Settle(t.Context(), pointAt(at.Scale+0.3, at.Other-0.2))))
 			slopesOf(t, s, at, 2e-7, fmt.Sprint("C = ", c))
 		}
-		g, err := whiten(t.Context(), testref.Must(glm.NewGaussian(0.4))(t), &scoredRows{rows: 4, c: c, kept: []int{0, 1, 2, 3}, y: mean, mean: mean, cov: cov}, 1)
+		g, err := whiten(t.Context(), testref.Must(glm.NewGaussian(0.4))(t), &scoredRows{rows: 4, c: c, kept: []int{0, 1, 2, 3}, y: mean, mean: mean, cov: cov})
 		require.NoError(t, err)
 		slopesOf(t, g, pointAt(rng.NormFloat64(), rng.NormFloat64()), 2e-7, "gaussian")
 	}
@@ -238,7 +238,7 @@ func TestE21TemperatureIsAtMostOne(t *testing.T) {
 // classSurfaceOf returns the surface of rows of classes under the default link.
 func classSurfaceOf(t *testing.T, lik glm.Likelihood, rows *scoredRows) *predictive.ClassSurface {
 	t.Helper()
-	s := predictive.NewClassSurface(predictive.DefaultLink(lik, rows.c), lik, rows.y, rows.mean, 1)
+	s := predictive.NewClassSurface(predictive.DefaultLink(lik, rows.c), lik, rows.y, rows.mean)
 	require.NotNil(t, s)
 	require.NoError(t, s.Load(0, rows.y, rows.mean, rows.cov))
 	return s

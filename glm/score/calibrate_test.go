@@ -389,9 +389,9 @@ func TestApply(t *testing.T) {
 	require.Equal(t, -1, noise.Output)
 }
 
-// The calibration is the same to the last bit on any number of workers; a cancelled
+// The calibration is the same to the last bit on any number of processors; a cancelled
 // context ends it.
-func TestCalibrateOnWorkers(t *testing.T) {
+func TestCalibrateOnProcessors(t *testing.T) {
 	rng := testref.Rand(11)
 	for _, c := range []int{1, 3} {
 		n := 77 / c
@@ -405,11 +405,13 @@ func TestCalibrateOnWorkers(t *testing.T) {
 			lik = glm.Categorical{}
 		}
 		var scales int
-		one, err := Calibrate(t.Context(), lik, y, mean, cov, &CalibrateOptions{Workers: 1, Progress: func(n int) { scales = n }})
+		testref.Procs(t, 1)
+		one, err := Calibrate(t.Context(), lik, y, mean, cov, &CalibrateOptions{Progress: func(n int) { scales = n }})
 		require.NoError(t, err)
 		require.Greater(t, scales, scaleSteps)
-		for _, workers := range []int{2, 5} {
-			more := testref.Must(Calibrate(t.Context(), lik, y, mean, cov, &CalibrateOptions{Workers: workers}))(t)
+		for _, procs := range []int{2, 5} {
+			testref.Procs(t, procs)
+			more := testref.Must(Calibrate(t.Context(), lik, y, mean, cov, nil))(t)
 			require.Equal(t, one, more)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

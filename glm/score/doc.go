@@ -12,5 +12,5 @@
 //	}
 //	s, err := score.ScoreOf(nil, lik, yTest, mean, cov)
 //
-// Shapes are as in package predictive. Results do not depend on the number of workers.
+// Shapes are as in package predictive. Results do not depend on the number of processors.
 package score

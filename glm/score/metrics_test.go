@@ -210,7 +210,7 @@ func TestHeteroscedasticLinksAndScores(t *testing.T) {
 		}
 	}
 	require.InDelta(t, math.Sqrt(sum/80), s.RMSE, 1e-12)
-	n := testref.Must(NoveltyOf(context.Background(), nil, h, f, cov, 1))(t)
+	n := testref.Must(NoveltyOf(context.Background(), nil, h, f, cov))(t)
 	for i, v := range n.Score {
 		require.InDelta(t, aleatoric.At(i, 0)+aleatoric.At(i, 1)+epistemic.At(i, 0)+epistemic.At(i, 1), v, 1e-12)
 	}

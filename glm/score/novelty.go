@@ -35,9 +35,9 @@ type Novelty struct {
 }
 
 // NoveltyOf returns the novelty of T rows with the moments mean, T×C, and cov, T·C×C, of f, which are not scaled by
-// a calibration. A row with a NaN gets NaN. A nil link is DefaultLink. workers 0 means GOMAXPROCS; the result does
-// not depend on it. The error is an error of the link, a *RowsError, or ctx.Err().
-func NoveltyOf(ctx context.Context, link predictive.Link, lik glm.Likelihood, mean, cov *mat.Dense, workers int) (*Novelty, error) {
+// a calibration. A row with a NaN gets NaN. A nil link is DefaultLink. The error is an
+// error of the link, a *RowsError, or ctx.Err().
+func NoveltyOf(ctx context.Context, link predictive.Link, lik glm.Likelihood, mean, cov *mat.Dense) (*Novelty, error) {
 	rows, err := newScoredRows(lik, nil, mean, cov)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func NoveltyOf(ctx context.Context, link predictive.Link, lik glm.Likelihood, me
 	n := len(rows.kept)
 	score, mutual := make([]float64, n), make([]float64, n)
 	l, classes := lik.(glm.Logistic)
-	err = rows.each(ctx, workers, func(lo, hi int, _, mean, cov *mat.Dense) error {
+	err = rows.each(ctx, func(lo, hi int, _, mean, cov *mat.Dense) error {
 		if err := informationTo(score[lo:hi], mutual[lo:hi], link, lik, mean, cov); err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ func TestNoveltyOfOneOutput(t *testing.T) {
 	rng := testref.Rand(21)
 	const n = 30
 	mean, cov := testref.Moments(rng, n, 1, 2, 1.5)
-	v := testref.Must(NoveltyOf(t.Context(), nil, glm.Bernoulli{}, mean, cov, 2))(t)
+	v := testref.Must(NoveltyOf(t.Context(), nil, glm.Bernoulli{}, mean, cov))(t)
 	h := func(p float64) float64 { return -p*math.Log(p) - (1-p)*math.Log(1-p) }
 	for i := range n {
 		p, expected, norm := 0.0, 0.0, 0.0
@@ -44,23 +44,23 @@ func TestNoveltyOfARegression(t *testing.T) {
 	rng := testref.Rand(22)
 	mean, cov := testref.Moments(rng, 8, 2, 1, 1)
 	lik := testref.Must(glm.NewGaussianVector([]float64{0.5, 2}))(t)
-	v := testref.Must(NoveltyOf(t.Context(), nil, lik, mean, cov, 0))(t)
+	v := testref.Must(NoveltyOf(t.Context(), nil, lik, mean, cov))(t)
 	for i := range 8 {
 		require.InDelta(t, cov.At(2*i, 0)+cov.At(2*i+1, 1)+2.5, v.Score[i], 1e-12)
 	}
 	mean.Set(3, 0, math.NaN())
-	v = testref.Must(NoveltyOf(t.Context(), nil, lik, mean, cov, 0))(t)
+	v = testref.Must(NoveltyOf(t.Context(), nil, lik, mean, cov))(t)
 	require.True(t, math.IsNaN(v.Score[3]) && math.IsNaN(v.Mutual[3]) && !math.IsNaN(v.Score[4]))
 
 	mean, cov = mat.NewDense(1, 1, []float64{0.3}), mat.NewDense(1, 1, []float64{0.7})
-	v = testref.Must(NoveltyOf(t.Context(), nil, glm.Poisson{}, mean, cov, 0))(t)
+	v = testref.Must(NoveltyOf(t.Context(), nil, glm.Poisson{}, mean, cov))(t)
 	// E λ + Var λ of a log-normal rate
 	require.InDelta(t, math.Exp(0.65)+math.Exp(1.3)*math.Expm1(0.7), v.Score[0], 1e-12)
 
 	var value *predictive.ValueError
 	mean, cov = testref.Moments(rng, 50, 1, 1, 1)
 	cov.Set(37, 0, -1)
-	require.ErrorAs(t, testref.Err(NoveltyOf(t.Context(), nil, glm.Poisson{}, mean, cov, 3)), &value)
+	require.ErrorAs(t, testref.Err(NoveltyOf(t.Context(), nil, glm.Poisson{}, mean, cov)), &value)
 	require.Equal(t, 37, value.Row)
 }
 
@@ -71,7 +71,7 @@ func TestNoveltyOfSeveralClasses(t *testing.T) {
 	rng := testref.Rand(24)
 	const n, c = 20, 4
 	mean, cov := testref.Moments(rng, n, c, 2, 3)
-	v := testref.Must(NoveltyOf(t.Context(), nil, glm.Categorical{}, mean, cov, 2))(t)
+	v := testref.Must(NoveltyOf(t.Context(), nil, glm.Categorical{}, mean, cov))(t)
 	h := mat.NewDense(c, c, nil)
 	h.Apply(func(i, j int, _ float64) float64 { return map[bool]float64{true: 1}[i == j] - 1.0/c }, h)
 	shifted, wider := mat.DenseCopyOf(mean), mat.DenseCopyOf(cov)
@@ -97,7 +97,7 @@ func TestNoveltyOfSeveralClasses(t *testing.T) {
 			}
 		}
 	}
-	again := testref.Must(NoveltyOf(t.Context(), nil, glm.Categorical{}, shifted, wider, 2))(t)
+	again := testref.Must(NoveltyOf(t.Context(), nil, glm.Categorical{}, shifted, wider))(t)
 	require.InDeltaSlice(t, v.Score, again.Score, 1e-10)
 	require.InDeltaSlice(t, v.Mutual, again.Mutual, 2e-3)
 }
@@ -107,12 +107,12 @@ func TestNoveltyOfSeveralClasses(t *testing.T) {
 func TestNoveltyByTheMean(t *testing.T) {
 	rng := testref.Rand(23)
 	mean, cov := testref.Moments(rng, 20, 4, 2, 1)
-	v := testref.Must(NoveltyOf(t.Context(), predictive.Probit{}, glm.Categorical{}, mean, cov, 0))(t)
+	v := testref.Must(NoveltyOf(t.Context(), predictive.Probit{}, glm.Categorical{}, mean, cov))(t)
 	var prob mat.Dense
 	require.True(t, math.IsNaN(v.Mutual[0]))
 	// Two Bernoulli outputs are two problems.
 	mean, cov = testref.Moments(rng, 5, 2, 2, 1)
-	v = testref.Must(NoveltyOf(t.Context(), predictive.Probit{}, glm.Bernoulli{}, mean, cov, 0))(t)
+	v = testref.Must(NoveltyOf(t.Context(), predictive.Probit{}, glm.Bernoulli{}, mean, cov))(t)
 	require.NoError(t, predictive.Probit{}.PredictTo(&prob, nil, glm.Bernoulli{}, mean, cov))
 	for i := range 5 {
 		sum := 0.0

@@ -18,8 +18,7 @@ type linkSurface struct {
 	lik         glm.Likelihood
 	rows        *scoredRows
 	strays      strays // for RateKept; else nil
-	workers     int
-	temperature bool // the mean has a temperature
+	temperature bool   // the mean has a temperature
 }
 
 // Values implements surface.
@@ -28,7 +27,7 @@ func (l *linkSurface) Values(ctx context.Context, at []predictive.ScalePoint, ev
 	n := len(rows.kept)
 	tiles := par.Tiles(n, scoreTile)
 	logp := make([]float64, len(at)*n)
-	err := par.Do(ctx, l.workers, len(at)*tiles, func(i int) error {
+	err := par.Do(ctx, len(at)*tiles, func(i int) error {
 		k, tile := i/tiles, i%tiles
 		c := &Calibration{Scale: math.Exp(at[k].Scale), Temperature: math.Exp(at[k].Other), RateKept: l.strays != nil}
 		return rows.tile(tile, func(lo, hi int, y, mean, cov *mat.Dense) error {

@@ -67,7 +67,7 @@ func newScaleSearch(ctx context.Context, link predictive.Link, lik glm.Likelihoo
 	if g, ok := lik.(*glm.Gaussian); ok {
 		s.lo.Other, s.hi.Other = s.lo.Scale, s.hi.Scale
 		s.others = withZero(minimize.Grid(s.lo.Other, s.hi.Other, noiseSteps+1))
-		s.surface, err = whiten(ctx, g, rows, o.Workers)
+		s.surface, err = whiten(ctx, g, rows)
 		return s, err
 	}
 	if _, classes := lik.(glm.Logistic); classes && !o.KeepMean {
@@ -75,10 +75,10 @@ func newScaleSearch(ctx context.Context, link predictive.Link, lik glm.Likelihoo
 		s.lo.Other = math.Log(minTemperature)
 		s.others = withZero(minimize.Grid(s.lo.Other, 0, 11))
 	}
-	if c := predictive.NewClassSurface(link, lik, rows.y, rows.mean, o.Workers); c != nil {
-		s.surface, err = c, rows.each(ctx, o.Workers, func(lo, _ int, y, mean, cov *mat.Dense) error { return c.Load(lo, y, mean, cov) })
+	if c := predictive.NewClassSurface(link, lik, rows.y, rows.mean); c != nil {
+		s.surface, err = c, rows.each(ctx, func(lo, _ int, y, mean, cov *mat.Dense) error { return c.Load(lo, y, mean, cov) })
 	} else {
-		s.surface = &linkSurface{link: link, lik: lik, rows: rows, strays: strays, workers: o.Workers, temperature: s.temperature}
+		s.surface = &linkSurface{link: link, lik: lik, rows: rows, strays: strays, temperature: s.temperature}
 	}
 	return s, err
 }

@@ -62,12 +62,11 @@ func leftOutWarnings(leftOut, rows int) []error {
 // plug-in prediction p(y|f = mean), that is the network alone, and ignores link. A nil link is DefaultLink. The
 // error is an error of the link or of Likelihood.CheckY, which name the row, or a *RowsError.
 func ScoreOf(link predictive.Link, lik glm.Likelihood, y, mean, cov *mat.Dense) (*Score, error) {
-	return ScoreOfContext(context.Background(), link, lik, y, mean, cov, 0)
+	return ScoreOfContext(context.Background(), link, lik, y, mean, cov)
 }
 
-// ScoreOfContext is ScoreOf on the given number of workers; 0 means GOMAXPROCS. The result does not depend on it.
-// It returns ctx.Err() soon after ctx is done.
-func ScoreOfContext(ctx context.Context, link predictive.Link, lik glm.Likelihood, y, mean, cov *mat.Dense, workers int) (*Score, error) {
+// ScoreOfContext is ScoreOf that returns ctx.Err() soon after ctx is done.
+func ScoreOfContext(ctx context.Context, link predictive.Link, lik glm.Likelihood, y, mean, cov *mat.Dense) (*Score, error) {
 	r, err := newScoredRows(lik, y, mean, cov)
 	if err != nil {
 		return nil, err
@@ -79,7 +78,7 @@ func ScoreOfContext(ctx context.Context, link predictive.Link, lik glm.Likelihoo
 		link = predictive.DefaultLink(lik, r.c)
 	}
 	logp, response := make([]float64, len(r.kept)), mat.NewDense(len(r.kept), r.c, nil)
-	err = r.each(ctx, workers, func(lo, hi int, y, mean, cov *mat.Dense) error {
+	err = r.each(ctx, func(lo, hi int, y, mean, cov *mat.Dense) error {
 		if err := link.LogPredictiveTo(logp[lo:hi], lik, y, mean, cov); err != nil {
 			return err
 		}
@@ -245,8 +244,8 @@ const scoreTile = 16
 
 // each calls do for each tile of rows on several workers. In an error of a link it replaces the position in the
 // tile by the position among all rows.
-func (s *scoredRows) each(ctx context.Context, workers int, do func(lo, hi int, y, mean, cov *mat.Dense) error) error {
-	return par.Do(ctx, workers, par.Tiles(len(s.kept), scoreTile), func(tile int) error { return s.tile(tile, do) })
+func (s *scoredRows) each(ctx context.Context, do func(lo, hi int, y, mean, cov *mat.Dense) error) error {
+	return par.Do(ctx, par.Tiles(len(s.kept), scoreTile), func(tile int) error { return s.tile(tile, do) })
 }
 
 // tile calls do for one tile.

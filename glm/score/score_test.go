@@ -161,18 +161,20 @@ func TestScoreLeavesOutRowsOfNaN(t *testing.T) {
 	require.Equal(t, 2, none.Rows)
 }
 
-// The score is the same to the last bit on any number of workers, and a cancelled
+// The score is the same to the last bit on any number of processors, and a cancelled
 // context ends it.
-func TestScoreOnWorkers(t *testing.T) {
+func TestScoreOnProcessors(t *testing.T) {
 	mean, cov := testref.Moments(testref.Rand(6), 101, 1, 2, 2)
 	y := mat.NewDense(101, 1, nil)
-	one := testref.Must(ScoreOfContext(t.Context(), nil, glm.Poisson{}, y, mean, cov, 1))(t)
-	for _, workers := range []int{2, 3, 16} {
-		more := testref.Must(ScoreOfContext(t.Context(), nil, glm.Poisson{}, y, mean, cov, workers))(t)
+	testref.Procs(t, 1)
+	one := testref.Must(ScoreOfContext(t.Context(), nil, glm.Poisson{}, y, mean, cov))(t)
+	for _, procs := range []int{2, 3, 16} {
+		testref.Procs(t, procs)
+		more := testref.Must(ScoreOfContext(t.Context(), nil, glm.Poisson{}, y, mean, cov))(t)
 		require.Equal(t, one.LogDensity, more.LogDensity)
 		require.Equal(t, []float64{one.NLL, one.StdErr, one.RMSE}, []float64{more.NLL, more.StdErr, more.RMSE})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, testref.Err(ScoreOfContext(ctx, nil, glm.Poisson{}, y, mean, cov, 2)), context.Canceled)
+	require.ErrorIs(t, testref.Err(ScoreOfContext(ctx, nil, glm.Poisson{}, y, mean, cov)), context.Canceled)
 }

@@ -46,7 +46,7 @@ func (w *BlockPosterior) factor(ctx context.Context) error {
 		// Add J̃ᵀΛJ̃ of the examples of b to the blocks.
 		n, step := b.Len(), max(1, squareRows/w.c)
 		tiles := make([]*linearize.Batch, par.Tiles(n, step))
-		err := par.Do(ctx, w.o.Workers, len(tiles), func(t int) (err error) {
+		err := par.Do(ctx, len(tiles), func(t int) (err error) {
 			lo, hi := par.Bounds(t, n, step)
 			tiles[t], err = w.weighted(ctx, first+lo, b.Slice(lo, hi))
 			return err
@@ -64,7 +64,7 @@ func (w *BlockPosterior) factor(ctx context.Context) error {
 					return err
 				}
 				// H̃ = I + Σ (RᵀJ̃)ᵀ(RᵀJ̃)
-				if err := dense.SyrkContext(ctx, w.o.Workers, blas.Trans, 1, panel, 1, h); err != nil {
+				if err := dense.SyrkContext(ctx, blas.Trans, 1, panel, 1, h); err != nil {
 					return err
 				}
 			}
@@ -76,7 +76,7 @@ func (w *BlockPosterior) factor(ctx context.Context) error {
 	}
 	w.logDet = 0
 	for i, g := range w.groups {
-		if err := w.h[i].factor(ctx, w.o.Workers, len(g.index)); err != nil {
+		if err := w.h[i].factor(ctx, len(g.index)); err != nil {
 			return err
 		}
 		w.logDet += w.h[i].logDet
@@ -92,7 +92,7 @@ func (w *structured) panel(ctx context.Context, g *group, batches []*linearize.B
 		at[i+1] = at[i] + b.Len()
 	}
 	panel := dense.New(at[len(batches)]*w.c, len(g.index))
-	err := par.Do(ctx, w.o.Workers, len(batches), func(i int) error {
+	err := par.Do(ctx, len(batches), func(i int) error {
 		rows := dense.Rows(panel, at[i]*w.c, at[i+1]*w.c)
 		g.columnsTo(rows, batches[i])
 		for r := range rows.Rows {
@@ -150,7 +150,7 @@ func (w *BlockPosterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x 
 				if err != nil {
 					return err
 				}
-				if err := addMarginals(ctx, w.o.Workers, dense.Slice(cov, lo*w.c, hi*w.c), v, w.c); err != nil {
+				if err := addMarginals(ctx, dense.Slice(cov, lo*w.c, hi*w.c), v, w.c); err != nil {
 					return err
 				}
 			}
@@ -169,7 +169,7 @@ func (w *BlockPosterior) halfPanel(ctx context.Context, i int, x *linearize.Batc
 	if err != nil {
 		return v, err
 	}
-	return v, w.h[i].half(ctx, w.o.Workers, v)
+	return v, w.h[i].half(ctx, v)
 }
 
 // JointTo writes the mean, T×C, and the joint covariance of all outputs of all examples of x, T·C×T·C. It also
@@ -187,7 +187,7 @@ func (w *BlockPosterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *l
 			if err != nil {
 				return err
 			}
-			if err := dense.SyrkContext(ctx, w.o.Workers, blas.NoTrans, 1, v, 1, dense.Lower(cov.RawMatrix())); err != nil {
+			if err := dense.SyrkContext(ctx, blas.NoTrans, 1, v, 1, dense.Lower(cov.RawMatrix())); err != nil {
 				return err
 			}
 		}
@@ -216,7 +216,7 @@ func (w *BlockPosterior) SampleTo(ctx context.Context, dst *mat.Dense, rng *rand
 		for s := range draws {
 			pick(dense.Row(z, s), dst.RawRowView(s), g.index)
 		}
-		if err := w.h[i].draw(ctx, w.o.Workers, z); err != nil {
+		if err := w.h[i].draw(ctx, z); err != nil {
 			return err
 		}
 		for s := range draws {

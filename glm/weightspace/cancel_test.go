@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -36,23 +37,24 @@ func manyParameters(t *testing.T) *spaceProblem {
 // Forming and factoring the precision stops between panels.
 func TestStopsBetweenPanels(t *testing.T) {
 	q := manyParameters(t)
-	s, o := q.sites(t), &weightspace.Options{Workers: 1}
+	s := q.sites(t)
+	testref.Procs(t, 1)
 	testkit.Stops(t, "Fit", 20, func(ctx context.Context) error {
-		_, err := weightspace.Fit(ctx, q.train, s, q.prior, q.theta, o)
+		_, err := weightspace.Fit(ctx, q.train, s, q.prior, q.theta, nil)
 		return err
 	})
 	testkit.Stops(t, "Refit", 20, func(ctx context.Context) error {
-		_, err := weightspace.Refit(ctx, q.train, gp.NewTargets(q.y, q.lik), q.prior, q.theta, o)
+		_, err := weightspace.Refit(ctx, q.train, gp.NewTargets(q.y, q.lik), q.prior, q.theta, nil)
 		return err
 	})
 }
 
-// One worker is the caller: nothing that weightspace does starts a goroutine.
-func TestWorkersBoundGoroutines(t *testing.T) {
+// On one processor nothing that weightspace does starts a goroutine.
+func TestOneProcessor(t *testing.T) {
 	q := manyParameters(t)
 	s := q.sites(t)
 	testkit.NoGoroutines(t, func() {
-		w, err := weightspace.Fit(t.Context(), q.train, s, q.prior, q.theta, &weightspace.Options{Workers: 1})
+		w, err := weightspace.Fit(t.Context(), q.train, s, q.prior, q.theta, nil)
 		require.NoError(t, err)
 		var mean, cov, joint mat.Dense
 		require.NoError(t, w.PredictTo(t.Context(), &mean, &cov, q.test))

@@ -31,7 +31,7 @@ func wideProblem(t testing.TB, n, c int, lik glm.Likelihood, precision float64) 
 	variance, mean := make([]float64, q.train.P), make([]float64, q.train.P)
 	prior.VarianceTo(variance)
 	q.prior = testref.Must(ntk.NewDiagonal(variance, mean))(t)
-	q.kernel = ntk.New(q.prior, q.theta, nil)
+	q.kernel = ntk.New(q.prior, q.theta)
 	q.y = randomTargets(rng, lik, n, c)
 	return q
 }

@@ -53,16 +53,15 @@ func (c *combination) chainLayer(ctx context.Context, i int, scale, next float64
 	s := c.Factors.layers[i]
 	l := &kroneckerLayer{matrixLayer: s.matrixLayer, d: dense.New(s.out, s.cols())}
 	ratio := math.Sqrt(float64(c.Factors.n))
-	workers := c.Kronecker.o.Workers
-	if sides[0], err = newSide(ctx, workers, s.a, s.nextA, ratio, scale, next); err != nil {
+	if sides[0], err = newSide(ctx, s.a, s.nextA, ratio, scale, next); err != nil {
 		return sides, err
 	}
-	if sides[1], err = newSide(ctx, workers, s.g, s.nextG, 1/ratio, scale, next); err != nil {
+	if sides[1], err = newSide(ctx, s.g, s.nextG, 1/ratio, scale, next); err != nil {
 		return sides, err
 	}
 	var bases, links [2]blas64.General
 	for k, d := range sides {
-		if bases[k], links[k], err = d.basis(ctx, workers, after[k]); err != nil {
+		if bases[k], links[k], err = d.basis(ctx, after[k]); err != nil {
 			return sides, err
 		}
 		scaleAll(bases[k].Data, scale)
@@ -99,7 +98,7 @@ type side struct {
 
 // newSide whitens, damps and factors the factor s of a layer. scale and next are v^¼ of the layer and of the next
 // layer.
-func newSide(ctx context.Context, workers int, s blas64.Symmetric, cross blas64.General, ratio, scale, next float64) (*side, error) {
+func newSide(ctx context.Context, s blas64.Symmetric, cross blas64.General, ratio, scale, next float64) (*side, error) {
 	m, d := s, &side{cross: cross}
 	m.Data = slices.Clone(s.Data)
 	scaleAll(m.Data, ratio*scale*scale)
@@ -110,7 +109,7 @@ func newSide(ctx context.Context, workers int, s blas64.Symmetric, cross blas64.
 	scaleAll(d.cross.Data, ratio*scale*next)
 	var ok bool
 	var err error
-	if d.u, ok, err = dense.PotrfContext(ctx, workers, m); err != nil {
+	if d.u, ok, err = dense.PotrfContext(ctx, m); err != nil {
 		return nil, err
 	}
 	if !ok {
@@ -122,7 +121,7 @@ func newSide(ctx context.Context, workers int, s blas64.Symmetric, cross blas64.
 
 // basis returns a basis K = U⁻¹E that makes this side's factors of S_l diagonal, and ΨᵀK. Here C = M_{l,l+1}
 // M_{l+1}⁻¹ M_{l+1,l} for this side, and U⁻ᵀ C U⁻¹ = E Λ Eᵀ. For the last layer C = 0.
-func (d *side) basis(ctx context.Context, workers int, after *side) (k, psi blas64.General, err error) {
+func (d *side) basis(ctx context.Context, after *side) (k, psi blas64.General, err error) {
 	n := d.u.N
 	d.values = make([]float64, n)
 	if after == nil {
@@ -130,20 +129,20 @@ func (d *side) basis(ctx context.Context, workers int, after *side) (k, psi blas
 		for i := range n {
 			k.Data[i*n+i] = 1
 		}
-		return k, psi, dense.TrsmContext(ctx, workers, blas.Left, blas.NoTrans, 1, d.u, k)
+		return k, psi, dense.TrsmContext(ctx, blas.Left, blas.NoTrans, 1, d.u, k)
 	}
 	// Z = U'⁻ᵀ M_{l+1,l} with the factor U' of M_{l+1}, so that C = ZᵀZ
 	z := dense.New(d.cross.Cols, n)
 	dense.TransposeTo(z, d.cross)
-	if err := dense.TrsmContext(ctx, workers, blas.Left, blas.Trans, 1, after.u, z); err != nil {
+	if err := dense.TrsmContext(ctx, blas.Left, blas.Trans, 1, after.u, z); err != nil {
 		return k, psi, err
 	}
 	half := dense.Of(slices.Clone(z.Data), z.Rows, n)
-	if err := dense.TrsmContext(ctx, workers, blas.Right, blas.NoTrans, 1, d.u, half); err != nil {
+	if err := dense.TrsmContext(ctx, blas.Right, blas.NoTrans, 1, d.u, half); err != nil {
 		return k, psi, err
 	}
 	c := symmetric(n)
-	if err := dense.SyrkContext(ctx, workers, blas.Trans, 1, half, 0, c); err != nil {
+	if err := dense.SyrkContext(ctx, blas.Trans, 1, half, 0, c); err != nil {
 		return k, psi, err
 	}
 	e, err := spectrumOf(c, filled(n, 1))
@@ -151,15 +150,15 @@ func (d *side) basis(ctx context.Context, workers int, after *side) (k, psi blas
 		return k, psi, err
 	}
 	k, d.values = e.u, e.values
-	if err := dense.TrsmContext(ctx, workers, blas.Left, blas.NoTrans, 1, d.u, k); err != nil {
+	if err := dense.TrsmContext(ctx, blas.Left, blas.NoTrans, 1, d.u, k); err != nil {
 		return k, psi, err
 	}
 	// Ψᵀ = M_{l+1}⁻¹ M_{l+1,l} = U'⁻¹Z
-	if err := dense.TrsmContext(ctx, workers, blas.Left, blas.NoTrans, 1, after.u, z); err != nil {
+	if err := dense.TrsmContext(ctx, blas.Left, blas.NoTrans, 1, after.u, z); err != nil {
 		return k, psi, err
 	}
 	psi = dense.New(z.Rows, n)
-	return k, psi, dense.GemmContext(ctx, workers, blas.NoTrans, blas.NoTrans, 1, z, k, 0, psi)
+	return k, psi, dense.GemmContext(ctx, blas.NoTrans, blas.NoTrans, 1, z, k, 0, psi)
 }
 
 func scaleAll(v []float64, s float64) {

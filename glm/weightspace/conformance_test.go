@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -251,7 +250,7 @@ func TestStructuresConform(t *testing.T) {
 
 func (q *structureProblem) conforms(t *testing.T, w weightspace.Weights) {
 	gptest.Weights(t, gptest.WeightsCase{
-		LatentCase: gptest.LatentCase{Kernel: ntk.New(q.prior, q.theta, nil), Test: q.test, Tol: 1e-12},
+		LatentCase: gptest.LatentCase{Kernel: ntk.New(q.prior, q.theta), Test: q.test, Tol: 1e-12},
 		Weights:    w, Theta: q.theta, Draws: 1000,
 	})
 }
@@ -278,17 +277,13 @@ func TestOtherWeightsConform(t *testing.T) {
 	})
 }
 
-// A fit has the same bits for any number of workers and any batches of the source.
-func TestStructuresDoNotDependOnWorkers(t *testing.T) {
+// A fit has the same bits for any number of processors and any batches of the source.
+func TestStructuresDoNotDependOnProcessors(t *testing.T) {
 	eachStructure(t, func(t *testing.T, q *structureProblem, s weightspace.Structure) {
 		want := weightAnswers(t, q.fit(t, s, q.train, q.options(s)), q.test)
-		old := runtime.GOMAXPROCS(0)
-		defer runtime.GOMAXPROCS(old)
-		for i, workers := range []int{0, 1, 3} {
-			runtime.GOMAXPROCS(workers + 1)
-			o := q.options(s)
-			o.Workers = workers
-			got := q.fit(t, s, testkit.InTiles(q.train, 7+5*i), o)
+		for i, procs := range []int{1, 2, 4} {
+			testref.Procs(t, procs)
+			got := q.fit(t, s, testkit.InTiles(q.train, 7+5*i), q.options(s))
 			gptest.RequireBits(t, "the posterior", weightAnswers(t, got, q.test), want)
 		}
 	})

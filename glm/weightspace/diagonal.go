@@ -87,7 +87,7 @@ func (f *structured) withSquares(h []float64) (*DiagonalPosterior, error) {
 	if math.IsNaN(w.logDet) || math.IsInf(w.logDet, 0) {
 		return nil, sites.PrecisionError(len(w.h))
 	}
-	w.kernel = ntk.New(independent{w.center, w.variance}, w.theta, &ntk.Options{Workers: w.o.Workers})
+	w.kernel = ntk.New(independent{w.center, w.variance}, w.theta)
 	return w, nil
 }
 

@@ -162,7 +162,7 @@ func (w *Kronecker) SampleTo(ctx context.Context, dst *mat.Dense, rng *rand.Rand
 		for _, b := range w.blocks {
 			e := dense.New(1, len(b.index))
 			pick(e.Data, z, b.index)
-			if err := b.h.draw(ctx, w.o.Workers, e); err != nil {
+			if err := b.h.draw(ctx, e); err != nil {
 				return err
 			}
 			for i, p := range b.index { // Σ₀^½ U⁻¹ z

@@ -2,6 +2,7 @@ package weightspace
 
 import (
 	"context"
+	"runtime"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -38,8 +39,8 @@ func (f *Factors) addConv(ctx context.Context, block int, v *linearize.Conv, roo
 		_, size := v.G.Dims()
 		n := dense.Count(v.X)
 		parts := make([]sums, par.Tiles(n, convExamples))
-		scratch := make([][3]blas64.General, par.Workers(f.o.Workers))
-		err := par.DoWorker(ctx, f.o.Workers, len(parts), func(w, tile int) error {
+		scratch := make([][3]blas64.General, runtime.GOMAXPROCS(0))
+		err := par.DoWorker(ctx, len(scratch), len(parts), func(w, tile int) error {
 			buf := &scratch[w]
 			if buf[0].Data == nil {
 				*buf = [3]blas64.General{dense.New(v.C, size), dense.New(t, layers[0].cols()), dense.New(v.C*t, out)}
@@ -81,14 +82,14 @@ func (f *Factors) addConv(ctx context.Context, block int, v *linearize.Conv, roo
 		part.G = dense.View(f.rooted(dense.Slice(root, lo*f.c, hi*f.c), part.G))
 		for _, s := range layers {
 			a, g := dense.New((hi-lo)*t, s.cols()), dense.New((hi-lo)*v.C*t, out)
-			each(f.o.Workers, hi-lo, func(i int) {
+			each(hi-lo, func(i int) {
 				s.patchesTo(dense.Rows(a, i*t, (i+1)*t), part, i)
 				s.gradientsTo(dense.Rows(g, i*v.C*t, (i+1)*v.C*t), part.Layout, dense.Rows(part.G.RawMatrix(), i*v.C, (i+1)*v.C))
 			})
-			if err := addGram(ctx, f.o.Workers, a, s.a); err != nil {
+			if err := addGram(ctx, a, s.a); err != nil {
 				return err
 			}
-			if err := addGram(ctx, f.o.Workers, g, s.g); err != nil {
+			if err := addGram(ctx, g, s.g); err != nil {
 				return err
 			}
 		}
@@ -123,10 +124,10 @@ func (l *matrixLayer) gradientsTo(dst blas64.General, at linearize.Positions, g 
 }
 
 // each calls do(i) for i = 0 … n−1 on several workers.
-func each(workers, n int, do func(i int)) {
+func each(n int, do func(i int)) {
 	const step = 8
 	// A context that never ends gives no error.
-	_ = par.Do(context.Background(), workers, par.Tiles(n, step), func(t int) error {
+	_ = par.Do(context.Background(), par.Tiles(n, step), func(t int) error {
 		lo, hi := par.Bounds(t, n, step)
 		for i := lo; i < hi; i++ {
 			do(i)
@@ -137,13 +138,13 @@ func each(workers, n int, do func(i int)) {
 
 // addGram adds XᵀX to the upper triangle sum. If sum is too small to be divided between workers, they share the
 // rows of X instead, and the partial sums are added in a fixed order.
-func addGram(ctx context.Context, workers int, x blas64.General, sum blas64.Symmetric) error {
+func addGram(ctx context.Context, x blas64.General, sum blas64.Symmetric) error {
 	const small, rows = 128, 2048
 	if x.Cols > small || x.Rows <= rows {
-		return dense.SyrkContext(ctx, workers, blas.Trans, 1, x, 1, sum)
+		return dense.SyrkContext(ctx, blas.Trans, 1, x, 1, sum)
 	}
 	parts := make([]blas64.Symmetric, par.Tiles(x.Rows, rows))
-	err := par.Do(ctx, workers, len(parts), func(i int) error {
+	err := par.Do(ctx, len(parts), func(i int) error {
 		lo, hi := par.Bounds(i, x.Rows, rows)
 		parts[i] = symmetric(x.Cols)
 		dense.Syrk1(blas.Trans, 1, dense.Rows(x, lo, hi), 0, parts[i])

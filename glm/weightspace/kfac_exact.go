@@ -27,7 +27,7 @@ func (w *Kronecker) exactly(ctx context.Context, index []int, jlj func(i, j int)
 			b.h.data[i*n+j] += w.white.Root[p] * jlj(i, j) * w.white.Root[index[j]]
 		}
 	}
-	if err := b.h.factor(ctx, w.o.Workers, n); err != nil {
+	if err := b.h.factor(ctx, n); err != nil {
 		return err
 	}
 	w.blocks, w.logDet = append(w.blocks, b), w.logDet+b.h.logDet
@@ -36,14 +36,14 @@ func (w *Kronecker) exactly(ctx context.Context, index []int, jlj func(i, j int)
 
 // halfOf returns V = J Σ₀^½ U⁻¹ of a block. V Vᵀ is the block's part of the joint covariance.
 func (w *Kronecker) halfOf(ctx context.Context, b *exactBlock, x *linearize.Batch) (blas64.General, error) {
-	v := jacobianColumns(x, b.index, w.o.Workers)
+	v := jacobianColumns(x, b.index)
 	for i := range v.Rows {
 		row := dense.Row(v, i)
 		for j, p := range b.index {
 			row[j] *= w.white.Root[p]
 		}
 	}
-	return v, b.h.half(ctx, w.o.Workers, v)
+	return v, b.h.half(ctx, v)
 }
 
 // A columnReader reads the columns of the Jacobian for given positions in θ, from batches with the same blocks.
@@ -80,10 +80,10 @@ func (r *columnReader) to(dst, scratch blas64.General, b *linearize.Batch) {
 }
 
 // jacobianColumns returns the columns of the Jacobian for the positions at in θ, N·C × len(at).
-func jacobianColumns(b *linearize.Batch, at []int, workers int) blas64.General {
+func jacobianColumns(b *linearize.Batch, at []int) blas64.General {
 	c, r := b.Outputs(), newColumnReader(b, at)
 	out := dense.New(b.Len()*c, len(at))
-	each(workers, b.Len(), func(n int) {
+	each(b.Len(), func(n int) {
 		r.to(dense.Rows(out, n*c, (n+1)*c), dense.New(c, len(at)), b.Slice(n, n+1))
 	})
 	return out

@@ -236,10 +236,10 @@ func (f *Factors) add(ctx context.Context, first int, b *linearize.Batch) error 
 		case *linearize.Outer:
 			s := f.layers[f.layerOf(block)]
 			a, g := s.inputs(k), f.rooted(root, k.G)
-			if err := addGram(ctx, f.o.Workers, a, s.a); err != nil {
+			if err := addGram(ctx, a, s.a); err != nil {
 				return err
 			}
-			if err := addGram(ctx, f.o.Workers, g, s.g); err != nil {
+			if err := addGram(ctx, g, s.g); err != nil {
 				return err
 			}
 			if f.chained {
@@ -253,17 +253,17 @@ func (f *Factors) add(ctx context.Context, first int, b *linearize.Batch) error 
 	}
 	for i := range len(inputs) - 1 {
 		s := f.layers[i]
-		if err := dense.GemmContext(ctx, f.o.Workers, blas.Trans, blas.NoTrans, 1, inputs[i], inputs[i+1], 1, s.nextA); err != nil {
+		if err := dense.GemmContext(ctx, blas.Trans, blas.NoTrans, 1, inputs[i], inputs[i+1], 1, s.nextA); err != nil {
 			return err
 		}
-		if err := dense.GemmContext(ctx, f.o.Workers, blas.Trans, blas.NoTrans, 1, gradients[i], gradients[i+1], 1, s.nextG); err != nil {
+		if err := dense.GemmContext(ctx, blas.Trans, blas.NoTrans, 1, gradients[i], gradients[i+1], 1, s.nextG); err != nil {
 			return err
 		}
 	}
 	// Add the blocks of H of the vector layers.
 	for i, v := range f.layout.vectors {
-		j := jacobianColumns(b, v.index(), f.o.Workers)
-		if err := addGram(ctx, f.o.Workers, f.rooted(root, dense.View(j)), f.exact[i]); err != nil {
+		j := jacobianColumns(b, v.index())
+		if err := addGram(ctx, f.rooted(root, dense.View(j)), f.exact[i]); err != nil {
 			return err
 		}
 	}
@@ -304,7 +304,7 @@ func (f *Factors) rooted(root, m *mat.Dense) blas64.General {
 	n := rows / f.c
 	step := max(1, panelTile/f.c)
 	// A context that never ends gives no error.
-	_ = par.Do(context.Background(), f.o.Workers, par.Tiles(n, step), func(t int) error {
+	_ = par.Do(context.Background(), par.Tiles(n, step), func(t int) error {
 		lo, hi := par.Bounds(t, n, step)
 		for i := lo; i < hi; i++ {
 			rootTimes(dense.Rows(out, i*f.c, (i+1)*f.c), dense.Slice(root, i*f.c, (i+1)*f.c), dense.Slice(m, i*f.c, (i+1)*f.c))

@@ -3,6 +3,7 @@ package weightspace
 import (
 	"context"
 	"math"
+	"runtime"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -43,11 +44,11 @@ func (w *Kronecker) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 				if err != nil {
 					return err
 				}
-				z, err := p.half(ctx, w.o.Workers, w.c)
+				z, err := p.half(ctx, w.c)
 				if err != nil {
 					return err
 				}
-				if err := addMarginals(ctx, w.o.Workers, cov, z, w.c); err != nil {
+				if err := addMarginals(ctx, cov, z, w.c); err != nil {
 					return err
 				}
 			}
@@ -56,7 +57,7 @@ func (w *Kronecker) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 				if err != nil {
 					return err
 				}
-				if err := addMarginals(ctx, w.o.Workers, cov, v, w.c); err != nil {
+				if err := addMarginals(ctx, cov, v, w.c); err != nil {
 					return err
 				}
 			}
@@ -109,7 +110,6 @@ func (w *Kronecker) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 				return err
 			}
 			// Add the layer's part of the joint covariance, some rows of the layer's matrix at a time.
-			workers := w.o.Workers
 			c := w.c
 			rows, cols := dense.Count(cov), p.l.d.Cols
 			step := max(1, panelBytes/8/(rows*cols))
@@ -117,7 +117,7 @@ func (w *Kronecker) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 			for lo := 0; lo < p.l.d.Rows; lo += step {
 				hi := min(lo+step, p.l.d.Rows)
 				z := dense.Of(buf[:rows*cols*(hi-lo)], rows, cols*(hi-lo))
-				each(workers, rows, func(r int) {
+				each(rows, func(r int) {
 					dst := dense.Row(z, r)
 					for i := lo; i < hi; i++ {
 						// Write √D times row i of the matrix for row r of the Jacobian.
@@ -139,7 +139,7 @@ func (w *Kronecker) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 						}
 					}
 				})
-				if err := dense.SyrkContext(ctx, workers, blas.NoTrans, 1, z, 1, dense.Lower(cov.RawMatrix())); err != nil {
+				if err := dense.SyrkContext(ctx, blas.NoTrans, 1, z, 1, dense.Lower(cov.RawMatrix())); err != nil {
 					return err
 				}
 			}
@@ -149,7 +149,7 @@ func (w *Kronecker) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 			if err != nil {
 				return err
 			}
-			if err := dense.SyrkContext(ctx, w.o.Workers, blas.NoTrans, 1, v, 1, dense.Lower(cov.RawMatrix())); err != nil {
+			if err := dense.SyrkContext(ctx, blas.NoTrans, 1, v, 1, dense.Lower(cov.RawMatrix())); err != nil {
 				return err
 			}
 		}
@@ -218,8 +218,8 @@ func (l *kroneckerLayer) isIn(x *linearize.Batch) bool {
 func (w *Kronecker) projectFactors(ctx context.Context, l *matrixLayer, o *linearize.Outer, ba, bg blas64.General) (a, g blas64.General, err error) {
 	in, grad := l.inputs(o), o.G.RawMatrix()
 	a, g = dense.New(in.Rows, ba.Cols), dense.New(grad.Rows, bg.Cols)
-	if err = dense.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.NoTrans, 1, in, ba, 0, a); err == nil {
-		err = dense.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.NoTrans, 1, grad, bg, 0, g)
+	if err = dense.GemmContext(ctx, blas.NoTrans, blas.NoTrans, 1, in, ba, 0, a); err == nil {
+		err = dense.GemmContext(ctx, blas.NoTrans, blas.NoTrans, 1, grad, bg, 0, g)
 	}
 	return a, g, err
 }
@@ -235,9 +235,9 @@ func (w *Kronecker) rowsIn(ctx context.Context, l *matrixLayer, x *linearize.Bat
 // eachRows calls do on several workers with B_Gᵀ M B_A for the C matrices M of each example n, C×out·cols.
 func (w *Kronecker) eachRows(ctx context.Context, l *matrixLayer, x *linearize.Batch, ba, bg blas64.General, do func(n int, rows blas64.General)) error {
 	type memory struct{ m, m2, right, rows blas64.General }
-	scratch := make([]memory, par.Workers(w.o.Workers))
+	scratch := make([]memory, runtime.GOMAXPROCS(0))
 	r := newColumnReader(x, l.index())
-	return par.DoWorker(ctx, w.o.Workers, x.Len(), func(k, n int) error {
+	return par.DoWorker(ctx, len(scratch), x.Len(), func(k, n int) error {
 		s := &scratch[k]
 		if s.m.Data == nil {
 			*s = memory{dense.New(w.c, l.size()), dense.New(w.c, l.size()), dense.New(w.c*l.out, ba.Cols), dense.New(w.c, bg.Cols*ba.Cols)}
@@ -262,18 +262,18 @@ func (l *kroneckerLayer) roots() []float64 {
 }
 
 // half returns Z with C rows for each example. Z Zᵀ of an example is the layer's part of its covariance.
-func (p *projection) half(ctx context.Context, workers, c int) (blas64.General, error) {
+func (p *projection) half(ctx context.Context, c int) (blas64.General, error) {
 	switch {
 	case p.rows.Rows > 0:
 		root := p.l.roots()
-		each(workers, p.rows.Rows, func(i int) { floats.Mul(dense.Row(p.rows, i), root) })
+		each(p.rows.Rows, func(i int) { floats.Mul(dense.Row(p.rows, i), root) })
 		return p.rows, nil
 	case p.nextA.Rows > 0:
-		return p.halfOfChain(ctx, workers, c)
+		return p.halfOfChain(ctx, c)
 	}
 	// Σ_ij g_i g'_i D_ij a_j² = Σ_i g_i g'_i h_i with h = (a∘a) Dᵀ
-	h, err := p.weighted(ctx, workers, p.a, p.a)
-	each(workers, p.g.Rows, func(i int) {
+	h, err := p.weighted(ctx, p.a, p.a)
+	each(p.g.Rows, func(i int) {
 		row := dense.Row(p.g, i)
 		for j, v := range dense.Row(h, i/c) {
 			row[j] *= math.Sqrt(v)
@@ -288,16 +288,16 @@ func (p *projection) half(ctx context.Context, workers, c int) (blas64.General, 
 //	Σ_ij D_ij (g_i a_j − g'_i a'_j)² = Σ_i (g_i, −g'_i) M_i (g_i, −g'_i)ᵀ,
 //
 // and Cholesky factors of the M_i make this a sum of squares.
-func (p *projection) halfOfChain(ctx context.Context, workers, c int) (z blas64.General, err error) {
+func (p *projection) halfOfChain(ctx context.Context, c int) (z blas64.General, err error) {
 	var h [3]blas64.General
 	for k, f := range [3][2]blas64.General{{p.a, p.a}, {p.a, p.nextA}, {p.nextA, p.nextA}} {
-		if h[k], err = p.weighted(ctx, workers, f[0], f[1]); err != nil {
+		if h[k], err = p.weighted(ctx, f[0], f[1]); err != nil {
 			return z, err
 		}
 	}
 	out := p.g.Cols
 	z = dense.New(p.g.Rows, 2*out)
-	each(workers, p.g.Rows, func(i int) {
+	each(p.g.Rows, func(i int) {
 		dst, g, next := dense.Row(z, i), dense.Row(p.g, i), dense.Row(p.nextG, i)
 		h12, h22 := dense.Row(h[1], i/c), dense.Row(h[2], i/c)
 		for j, h11 := range dense.Row(h[0], i/c) {
@@ -313,18 +313,18 @@ func (p *projection) halfOfChain(ctx context.Context, workers, c int) (z blas64.
 }
 
 // weighted returns (a∘b) Dᵀ, N×out.
-func (p *projection) weighted(ctx context.Context, workers int, a, b blas64.General) (blas64.General, error) {
+func (p *projection) weighted(ctx context.Context, a, b blas64.General) (blas64.General, error) {
 	product := dense.New(a.Rows, a.Cols)
 	floats.MulTo(product.Data, a.Data, b.Data)
 	h := dense.New(a.Rows, p.l.d.Rows)
-	return h, dense.GemmContext(ctx, workers, blas.NoTrans, blas.Trans, 1, product, p.l.d, 0, h)
+	return h, dense.GemmContext(ctx, blas.NoTrans, blas.Trans, 1, product, p.l.d, 0, h)
 }
 
 // sandwich returns B_G U B_Aᵀ.
 func (w *Kronecker) sandwich(ctx context.Context, bg, u, ba blas64.General) (blas64.General, error) {
 	left, out := dense.New(bg.Rows, u.Cols), dense.New(bg.Rows, ba.Rows)
-	if err := dense.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.NoTrans, 1, bg, u, 0, left); err != nil {
+	if err := dense.GemmContext(ctx, blas.NoTrans, blas.NoTrans, 1, bg, u, 0, left); err != nil {
 		return out, err
 	}
-	return out, dense.GemmContext(ctx, w.o.Workers, blas.NoTrans, blas.Trans, 1, left, ba, 0, out)
+	return out, dense.GemmContext(ctx, blas.NoTrans, blas.Trans, 1, left, ba, 0, out)
 }

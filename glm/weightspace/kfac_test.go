@@ -298,15 +298,17 @@ func eachKronecker(t *testing.T, f func(t *testing.T, q *kroneckerProblem, s wei
 	})
 }
 
-// All numbers are the same bit for bit for any number of workers and any batches of
+// All numbers are the same bit for bit for any number of processors and any batches of
 // the source, and a loaded posterior answers as the saved one did.
 func TestKroneckerBits(t *testing.T) {
 	eachKronecker(t, func(t *testing.T, q *kroneckerProblem, s weightspace.Structure, prior ntk.Prior) {
-		want := weightAnswers(t, q.fit(t, s, prior, &weightspace.Options{Workers: 1}), q.test)
-		for _, workers := range []int{2, 5} {
-			w, err := weightspace.FitStructure(t.Context(), s, testkit.InTiles(q.train, workers), q.sites, prior, q.theta, &weightspace.Options{Workers: workers})
+		testref.Procs(t, 1)
+		want := weightAnswers(t, q.fit(t, s, prior, nil), q.test)
+		for _, procs := range []int{2, 5} {
+			testref.Procs(t, procs)
+			w, err := weightspace.FitStructure(t.Context(), s, testkit.InTiles(q.train, procs), q.sites, prior, q.theta, nil)
 			require.NoError(t, err)
-			gptest.RequireBits(t, "other workers and batches", weightAnswers(t, w, q.test), want)
+			gptest.RequireBits(t, "other processors and batches", weightAnswers(t, w, q.test), want)
 		}
 	})
 }
@@ -449,11 +451,12 @@ func TestKroneckerRefuses(t *testing.T) {
 
 // Summing stops between batches, and combining between layers.
 func TestKroneckerStops(t *testing.T) {
+	testref.Procs(t, 1)
 	q := kroneckerProblems(t)[0]
 	prior := q.priors(t)["isotropic"]
 	for _, s := range []weightspace.Structure{weightspace.KFAC, weightspace.Chain} {
 		testkit.Stops(t, s.String(), 4, func(ctx context.Context) error {
-			_, err := weightspace.FitStructure(ctx, s, q.train, q.sites, prior, q.theta, &weightspace.Options{Workers: 1})
+			_, err := weightspace.FitStructure(ctx, s, q.train, q.sites, prior, q.theta, nil)
 			return err
 		})
 	}

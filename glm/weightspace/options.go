@@ -23,8 +23,6 @@ type Options struct {
 	// MaxMemory is the memory that may be used, in bytes; 0 means 80 % of the machine's free memory
 	// (gp.MemoryBudget).
 	MaxMemory int64
-	// Workers is the number of goroutines; 0 means GOMAXPROCS.
-	Workers int
 	// Progress, if not nil, is called from one goroutine with a stage, the work done in it and the total work,
 	// which is 0 where it is unknown.
 	Progress func(stage string, done, total int)
@@ -49,7 +47,7 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	if d.MaxIter < 0 || d.MaxMemory < 0 || d.Workers < 0 || d.Size < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian {
+	if d.MaxIter < 0 || d.MaxMemory < 0 || d.Size < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian {
 		panic("weightspace: invalid options")
 	}
 	d.MaxIter = cmp.Or(d.MaxIter, 100)

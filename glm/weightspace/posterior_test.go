@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -77,7 +76,7 @@ func newSpaceProblem(t testing.TB, name string, seed uint64, n, c int, lik glm.L
 	var err error
 	q.prior, err = ntk.NewDiagonal(variance, mean)
 	require.NoError(t, err)
-	q.kernel = ntk.New(q.prior, q.theta, nil)
+	q.kernel = ntk.New(q.prior, q.theta)
 	q.y = randomTargets(rng, lik, n, c)
 	return q
 }
@@ -372,7 +371,7 @@ func TestWeightsAreLatent(t *testing.T) {
 }
 
 // Panels of the training examples and tiles of the test examples join without
-// a seam, whatever the number of workers.
+// a seam, whatever the number of processors.
 func TestWeightsManyPanels(t *testing.T) {
 	q := newSpaceProblem(t, "panels", 21, 700, 2, glm.Bernoulli{}, 1)
 	w := q.fit(t, linearGaussian)
@@ -385,11 +384,9 @@ func TestWeightsManyPanels(t *testing.T) {
 	for n := range 300 {
 		requireMatrix(t, "covariance", cov.Slice(2*n, 2*n+2, 0, 2), want.Slice(2*n, 2*n+2, 2*n, 2*n+2), 1e-9)
 	}
-	old := runtime.GOMAXPROCS(0)
-	defer runtime.GOMAXPROCS(old)
-	for _, workers := range []int{0, 1, 3} {
-		runtime.GOMAXPROCS(workers + 1)
-		again := q.fit(t, &weightspace.Options{Mean: gp.LinearGaussian, Workers: workers})
+	for _, procs := range []int{1, 2, 4} {
+		testref.Procs(t, procs)
+		again := q.fit(t, &weightspace.Options{Mean: gp.LinearGaussian})
 		require.Equal(t, w.Mean(), again.Mean())
 		require.Equal(t, w.LogDet(), again.LogDet())
 	}
@@ -411,7 +408,7 @@ func TestE9LineSearch(t *testing.T) {
 		var err error
 		q.prior, err = ntk.NewDiagonal(variance, mean)
 		require.NoError(t, err)
-		q.kernel = ntk.New(q.prior, q.theta, nil)
+		q.kernel = ntk.New(q.prior, q.theta)
 		steps := 0
 		w, err := weightspace.Refit(t.Context(), q.train, gp.NewTargets(q.y, q.lik), q.prior, q.theta, &weightspace.Options{
 			Progress: func(stage string, _, _ int) {
@@ -472,7 +469,7 @@ func TestWeightsZeroVariance(t *testing.T) {
 	}
 	prior := rawPrior{mu, variance}
 	w := testref.Must(weightspace.Refit(t.Context(), q.train, gp.NewTargets(q.y, q.lik), prior, q.theta, nil))(t)
-	e := testref.Must(gp.Refit(t.Context(), ntk.New(prior, q.theta, nil), q.train, gp.NewTargets(q.y, q.lik), nil))(t)
+	e := testref.Must(gp.Refit(t.Context(), ntk.New(prior, q.theta), q.train, gp.NewTargets(q.y, q.lik), nil))(t)
 	for i, v := range variance {
 		require.Equal(t, v == 0, w.Mean()[i] == mu[i])
 	}

@@ -38,8 +38,8 @@ func (h *precision) symmetric(n int) blas64.Symmetric {
 }
 
 // factor replaces H̃, n×n, by its Cholesky factor.
-func (h *precision) factor(ctx context.Context, workers, n int) error {
-	u, ok, err := dense.PotrfContext(ctx, workers, h.symmetric(n))
+func (h *precision) factor(ctx context.Context, n int) error {
+	u, ok, err := dense.PotrfContext(ctx, h.symmetric(n))
 	if err != nil {
 		return err
 	}
@@ -60,13 +60,13 @@ const panelTile = 32
 func (h *precision) solve(v []float64) { dense.Solve(h.u, v) }
 
 // half replaces A, which has P columns, by V = A U⁻¹, so that A H̃⁻¹ Aᵀ = V Vᵀ. It checks ctx between panels.
-func (h *precision) half(ctx context.Context, workers int, a blas64.General) error {
-	return dense.TrsmContext(ctx, workers, blas.Right, blas.NoTrans, 1, h.u, a)
+func (h *precision) half(ctx context.Context, a blas64.General) error {
+	return dense.TrsmContext(ctx, blas.Right, blas.NoTrans, 1, h.u, a)
 }
 
 // draw replaces A, which has P columns, by A U⁻ᵀ. Rows of standard normal numbers then have the covariance H̃⁻¹.
-func (h *precision) draw(ctx context.Context, workers int, a blas64.General) error {
-	return dense.TrsmContext(ctx, workers, blas.Right, blas.Trans, 1, h.u, a)
+func (h *precision) draw(ctx context.Context, a blas64.General) error {
+	return dense.TrsmContext(ctx, blas.Right, blas.Trans, 1, h.u, a)
 }
 
 // panelExamples returns the number of examples whose Jacobians are held at once: at most 512 rows and 64 MiB, and

@@ -46,11 +46,11 @@ func TestPrecisionHalfStops(t *testing.T) {
 	h := &precision{u: u}
 	want, got := randomRows(40, p), randomRows(40, p)
 	dense.Trsm(blas.Right, blas.NoTrans, 1, u, want)
-	require.NoError(t, h.half(t.Context(), 1, got))
+	require.NoError(t, h.half(t.Context(), got))
 	require.Equal(t, want.Data, got.Data)
 	for left := range 3 {
 		a := &asked{t.Context(), left}
-		require.ErrorIs(t, h.half(a, 1, randomRows(40, p)), context.Canceled)
+		require.ErrorIs(t, h.half(a, randomRows(40, p)), context.Canceled)
 		require.Greater(t, a.left, -8)
 	}
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // addMarginals adds the C×C diagonal blocks of V Vᵀ to cov, T·C×C.
-func addMarginals(ctx context.Context, workers int, cov *mat.Dense, v blas64.General, c int) error {
-	return par.Do(ctx, workers, v.Rows/c, func(n int) error {
+func addMarginals(ctx context.Context, cov *mat.Dense, v blas64.General, c int) error {
+	return par.Do(ctx, v.Rows/c, func(n int) error {
 		addSquare(cov, n, c, dense.Rows(v, n*c, (n+1)*c))
 		return nil
 	})

@@ -69,7 +69,7 @@ func newRecurrentProblem(t *testing.T, kind string, gates, dirs int, attrs ...*o
 		mean[i], variance[i] = 0.1*rng.NormFloat64(), 0.1*math.Exp(0.5*rng.NormFloat64())
 	}
 	q.prior = testref.Must(ntk.NewDiagonal(variance, mean))(t)
-	q.kernel = ntk.New(q.prior, q.theta, nil)
+	q.kernel = ntk.New(q.prior, q.theta)
 	q.y = randomTargets(rng, q.lik, rows, classes)
 	return q
 }

@@ -25,7 +25,7 @@ func (w *BlockPosterior) Roots(ctx context.Context) ([]Root, error) {
 		for j := range n {
 			s.Data[j*n+j] = 1
 		}
-		if err := w.h[i].half(ctx, w.o.Workers, s); err != nil {
+		if err := w.h[i].half(ctx, s); err != nil {
 			return nil, err
 		}
 		for j, p := range g.index {

@@ -139,7 +139,7 @@ func newSums(x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, 
 	if err != nil {
 		return nil, err
 	}
-	f := &sums{structured: *base, kernel: ntk.New(prior, theta, nil)}
+	f := &sums{structured: *base, kernel: ntk.New(prior, theta)}
 	f.mean = gp.DualMean{Data: x, Kernel: f.kernel, Variance: make([]float64, len(theta)), Mean: f.o.Mean}
 	prior.VarianceTo(f.mean.Variance)
 	f.o.Mean = gp.Network // the solver has no mean
@@ -206,7 +206,7 @@ func (v *Solver) Jacobian(ctx context.Context, x *linearize.Batch, _ []float64) 
 			return nil, err
 		}
 		// J̃H̃⁻¹ = J̃U⁻¹U⁻ᵀ
-		if err := v.h[0].draw(ctx, v.o.Workers, w); err != nil {
+		if err := v.h[0].draw(ctx, w); err != nil {
 			return nil, err
 		}
 		for i, block := range x.Blocks {
@@ -301,7 +301,7 @@ func (v *Solver) fields() []saved.Field {
 func LoadSums(ctx context.Context, f *store.File, x linearize.Source, targets *gp.Targets, prior ntk.Prior, theta []float64, o *Options) (*gp.Posterior, error) {
 	variance := make([]float64, len(theta))
 	prior.VarianceTo(variance)
-	return gp.LoadPosterior(ctx, f, x, ntk.New(prior, theta, nil), variance, targets, func(s *gp.Sites) (gp.Solver, error) {
+	return gp.LoadPosterior(ctx, f, x, ntk.New(prior, theta), variance, targets, func(s *gp.Sites) (gp.Solver, error) {
 		var about saved.About
 		r := f.Reader("precision.")
 		r.JSON("about", &about)

@@ -65,7 +65,7 @@ func TestSumsConformance(t *testing.T) {
 func TestSumsOfStructures(t *testing.T) {
 	for _, q := range structureProblems(t) {
 		t.Run(q.name, func(t *testing.T) {
-			k := ntk.New(q.prior, q.theta, nil)
+			k := ntk.New(q.prior, q.theta)
 			x := testref.Must(gp.Fit(t.Context(), k, q.train, q.sites, &gp.Options{Mean: gp.LinearGaussian}))(t)
 			var mean, cov, wantMean, wantCov mat.Dense
 			require.NoError(t, x.PredictTo(t.Context(), &wantMean, &wantCov, q.test))

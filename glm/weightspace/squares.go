@@ -38,7 +38,7 @@ func (f *structured) squares(ctx context.Context) ([]float64, error) {
 		for i, k := range b.Blocks {
 			parts[i] = newBlockSquares(k, n, f.c, par.Tiles(n, step))
 		}
-		err := par.Do(ctx, f.o.Workers, par.Tiles(n, step), func(t int) error {
+		err := par.Do(ctx, par.Tiles(n, step), func(t int) error {
 			lo, hi := par.Bounds(t, n, step)
 			w, err := f.weighted(ctx, first+lo, b.Slice(lo, hi))
 			if err != nil {
@@ -53,7 +53,7 @@ func (f *structured) squares(ctx context.Context) ([]float64, error) {
 			return err
 		}
 		for i := range parts {
-			if err := parts[i].addTo(ctx, f.o.Workers, h); err != nil {
+			if err := parts[i].addTo(ctx, h); err != nil {
 				return err
 			}
 		}
@@ -68,7 +68,7 @@ type blockSquares interface {
 	// tile adds the n examples of tile t, whose first example has number lo. k is the block for them.
 	tile(t, lo, n int, k linearize.Block)
 	// addTo adds the sums to h, P numbers.
-	addTo(ctx context.Context, workers int, h []float64) error
+	addTo(ctx context.Context, h []float64) error
 }
 
 // newBlockSquares returns the blockSquares of a block with n examples and c outputs.
@@ -108,14 +108,14 @@ func (s *outerSquares) tile(_, lo, n int, k linearize.Block) {
 	}
 }
 
-func (s *outerSquares) addTo(ctx context.Context, workers int, h []float64) error {
+func (s *outerSquares) addTo(ctx context.Context, h []float64) error {
 	if w := s.o.Weight; w != nil {
 		l, r := s.g, s.a
 		if w.Transposed {
 			l, r = s.a, s.g
 		}
 		dst := dense.Of(h[w.Offset:w.Offset+w.Len()], w.Rows, w.Cols)
-		if err := dense.GemmContext(ctx, workers, blas.Trans, blas.NoTrans, 1, l, r, 1, dst); err != nil {
+		if err := dense.GemmContext(ctx, blas.Trans, blas.NoTrans, 1, l, r, 1, dst); err != nil {
 			return err
 		}
 	}
@@ -151,7 +151,7 @@ func (s *columnSquares) tile(t, _, n int, k linearize.Block) {
 	}
 }
 
-func (s *columnSquares) addTo(_ context.Context, _ int, h []float64) error {
+func (s *columnSquares) addTo(_ context.Context, h []float64) error {
 	for _, sum := range s.sums {
 		for _, p := range s.k.Spans() {
 			dense.Axpy(h[p.Offset:p.Offset+p.Len()], 1, sum[:p.Len()])
@@ -167,7 +167,7 @@ type tableSquares struct{ parts []*linearize.Embedding }
 
 func (s *tableSquares) tile(t, _, _ int, k linearize.Block) { s.parts[t] = k.(*linearize.Embedding) }
 
-func (s *tableSquares) addTo(_ context.Context, _ int, h []float64) error {
+func (s *tableSquares) addTo(_ context.Context, h []float64) error {
 	for _, k := range s.parts {
 		// Add the squares for every row of the table that an example reads, with the sum g of its gradients in that
 		// row, for row i of the Jacobian.

@@ -42,7 +42,7 @@ func newBenchJob(b *testing.B, model []byte, data string, count int) *benchJob {
 	j.train = testref.Must(net.Linearize(b.Context(), rows.Matrix()))(b)
 	j.test = testref.Must(net.Linearize(b.Context(), test.Matrix()))(b)
 	prior := testref.Must(ntk.NewIsotropic(precision, nil))(b)
-	j.kernel = ntk.New(prior, net.Theta(), nil)
+	j.kernel = ntk.New(prior, net.Theta())
 	j.sites = testref.Must(gp.NewSites(gp.NewTargets(j.y, glm.Bernoulli{}), j.train.F))(b)
 	return j
 }

@@ -26,10 +26,10 @@ func newSiteBlocks(blocks []float64, c int) siteBlocks {
 }
 
 // mul replaces v by R v, or by Rᵀ v. The first row of v belongs to example first.
-func (b siteBlocks) mul(w columnwise, v blas64.General, first int, trans bool) {
+func (b siteBlocks) mul(v blas64.General, first int, trans bool) {
 	c := b.c
 	if b.diagonal {
-		w.each(v.Rows, func(lo, hi int) {
+		eachTile(v.Rows, func(lo, hi int) {
 			for i := lo; i < hi; i++ {
 				d := b.blocks[(first*c+i)*c+i%c]
 				for j, x := range dense.Row(v, i) {
@@ -40,7 +40,7 @@ func (b siteBlocks) mul(w columnwise, v blas64.General, first int, trans bool) {
 		return
 	}
 	// Tiles hold whole examples, which are c rows of v each.
-	w.each(v.Rows/c, func(lo, hi int) {
+	eachTile(v.Rows/c, func(lo, hi int) {
 		old := dense.New(c, v.Cols)
 		for n := lo; n < hi; n++ {
 			// Replace the c rows v by the rows of R v or Rᵀ v; old is scratch.

@@ -28,10 +28,10 @@ func TestSiteBlocks(t *testing.T) {
 		require.Equal(t, c.diagonal, b.diagonal)
 		for trans, want := range map[bool][]float64{false: c.mul, true: c.transp} {
 			v := []float64{1, 2, 3, 4}
-			b.mul(columnwise{}, column(v), 0, trans)
+			b.mul(column(v), 0, trans)
 			require.Equal(t, want, v)
 			v = []float64{3, 4}
-			b.mul(columnwise{}, column(v), 1, trans)
+			b.mul(column(v), 1, trans)
 			require.Equal(t, want[2:], v)
 		}
 	}

@@ -20,7 +20,8 @@ import (
 // products.
 func TestStopsBetweenPanels(t *testing.T) {
 	q := newProblemOf("many panels", 4, 400, 1, glm.Bernoulli{}, 1, 16)
-	s, o := q.Sites(t), &cg.Options{Workers: 1, Rank: 300}
+	s, o := q.Sites(t), &cg.Options{Rank: 300}
+	testref.Procs(t, 1)
 	testkit.Stops(t, "Fit", 30, func(ctx context.Context) error {
 		_, err := cg.Fit(ctx, q.Kernel, q.Train, s, o)
 		return err
@@ -31,13 +32,13 @@ func TestStopsBetweenPanels(t *testing.T) {
 	})
 }
 
-// One worker is the caller: nothing that cg does starts a goroutine.
-func TestWorkersBoundGoroutines(t *testing.T) {
-	q := newProblemOf("one worker", 4, 400, 1, glm.Bernoulli{}, 1, 16)
-	k := ntk.New(q.Prior, q.Theta, &ntk.Options{Workers: 1})
+// On one processor nothing that cg does starts a goroutine.
+func TestOneProcessor(t *testing.T) {
+	q := newProblemOf("one processor", 4, 400, 1, glm.Bernoulli{}, 1, 16)
+	k := ntk.New(q.Prior, q.Theta)
 	s := q.Sites(t)
 	testkit.NoGoroutines(t, func() {
-		p, err := cg.Fit(t.Context(), k, q.Train, s, &cg.Options{Workers: 1, Rank: 300})
+		p, err := cg.Fit(t.Context(), k, q.Train, s, &cg.Options{Rank: 300})
 		require.NoError(t, err)
 		var mean, cov, joint mat.Dense
 		require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.Test))

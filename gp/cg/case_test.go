@@ -38,7 +38,7 @@ func newTestCase(t *testing.T, n, c, rank int) *testCase {
 	}
 	prior := testref.Must(ntk.NewDiagonal(variance, nil))(t)
 	o := (&Options{Rank: rank, Seed: 3}).withDefaults()
-	data, start, plan, err := newData(t.Context(), ntk.New(prior, make([]float64, x.P), nil), x, &o)
+	data, start, plan, err := newData(t.Context(), ntk.New(prior, make([]float64, x.P)), x, &o)
 	require.NoError(t, err)
 	root := make([]float64, n*c*c)
 	for i := range root {
@@ -54,8 +54,8 @@ func newTestCase(t *testing.T, n, c, rank int) *testCase {
 	s.features = newFeatures(data, start.diag, plan.rank, o.Seed)
 	require.NoError(t, s.features.grow(t.Context(), s.lambda, &o))
 	blocks := newSiteBlocks(root, c)
-	pre := testref.Must(newPreconditioner(t.Context(), data.w, blocks, s.features.phi))(t)
-	s.system = &system{data: data, root: blocks, pre: pre, w: data.w, o: &o}
+	pre := testref.Must(newPreconditioner(t.Context(), blocks, s.features.phi))(t)
+	s.system = &system{data: data, root: blocks, pre: pre, o: &o}
 	s.j, s.k = new(mat.Dense), mat.NewDense(n*c, n*c, nil)
 	x.JacobianTo(s.j)
 	data.k.BlockTo(s.k, x, x)

@@ -10,18 +10,14 @@ import (
 	"github.com/funcgp/funcgp/internal/par"
 )
 
-// A columnwise computes with right-hand sides, the columns of N·C×k matrices. It
-// works in tiles of rows that do not depend on the number of workers, so that sums
-// do not either.
-type columnwise struct{ workers int }
-
-// columnRows is the number of rows in a tile.
+// columnRows is the number of rows in a tile of right-hand sides, the columns of N·C×k matrices. The tiles do not
+// depend on the number of processors, so that sums do not either.
 const columnRows = 512
 
-// each calls do for tiles [lo, hi) of n rows.
-func (w columnwise) each(n int, do func(lo, hi int)) {
+// eachTile calls do for tiles [lo, hi) of n rows.
+func eachTile(n int, do func(lo, hi int)) {
 	// Without a deadline or an error from do there is nothing to return.
-	_ = par.Do(context.Background(), w.workers, par.Tiles(n, columnRows), func(t int) error {
+	_ = par.Do(context.Background(), par.Tiles(n, columnRows), func(t int) error {
 		lo, hi := par.Bounds(t, n, columnRows)
 		do(lo, hi)
 		return nil
@@ -29,10 +25,10 @@ func (w columnwise) each(n int, do func(lo, hi int)) {
 }
 
 // dots returns the products a_jᵀb_j of the columns.
-func (w columnwise) dots(a, b blas64.General) []float64 {
+func dots(a, b blas64.General) []float64 {
 	k := a.Cols
 	sums := make([]float64, par.Tiles(a.Rows, columnRows)*k)
-	w.each(a.Rows, func(lo, hi int) {
+	eachTile(a.Rows, func(lo, hi int) {
 		sum := sums[lo/columnRows*k:][:k]
 		for i := lo; i < hi; i++ {
 			x, y := dense.Row(a, i), dense.Row(b, i)
@@ -47,9 +43,9 @@ func (w columnwise) dots(a, b blas64.General) []float64 {
 	return sums[:k:k]
 }
 
-// rows calls do with each row of y and of x.
-func (w columnwise) rows(y, x blas64.General, do func(y, x []float64)) {
-	w.each(y.Rows, func(lo, hi int) {
+// eachRow calls do with each row of y and of x.
+func eachRow(y, x blas64.General, do func(y, x []float64)) {
+	eachTile(y.Rows, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			do(dense.Row(y, i), dense.Row(x, i))
 		}
@@ -57,8 +53,8 @@ func (w columnwise) rows(y, x blas64.General, do func(y, x []float64)) {
 }
 
 // addScaled adds s_j x_j to each column y_j.
-func (w columnwise) addScaled(y blas64.General, s []float64, x blas64.General) {
-	w.rows(y, x, func(y, x []float64) {
+func addScaled(y blas64.General, s []float64, x blas64.General) {
+	eachRow(y, x, func(y, x []float64) {
 		for j, v := range x {
 			y[j] += s[j] * v
 		}
@@ -66,14 +62,14 @@ func (w columnwise) addScaled(y blas64.General, s []float64, x blas64.General) {
 }
 
 // add adds x to y.
-func (w columnwise) add(y, x blas64.General) { w.rows(y, x, floats.Add) }
+func add(y, x blas64.General) { eachRow(y, x, floats.Add) }
 
 // subtract takes x from y.
-func (w columnwise) subtract(y, x blas64.General) { w.rows(y, x, floats.Sub) }
+func subtract(y, x blas64.General) { eachRow(y, x, floats.Sub) }
 
 // subFrom replaces y by x − y.
-func (w columnwise) subFrom(y, x blas64.General) {
-	w.rows(y, x, func(y, x []float64) { floats.SubTo(y, x, y) })
+func subFrom(y, x blas64.General) {
+	eachRow(y, x, func(y, x []float64) { floats.SubTo(y, x, y) })
 }
 
 // column returns v as a matrix of one column.

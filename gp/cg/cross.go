@@ -31,7 +31,7 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, er
 	if err := gp.CheckMemory("a cross-kernel", gp.TestExamples, t, p.o.MaxMemory, need); err != nil {
 		return nil, err
 	}
-	posterior := jacobian.Sum{Workers: p.o.Workers}
+	posterior := jacobian.Sum{}
 	posterior.Copy(x)
 	step := max(1, min(t, p.columns/c))
 	s := p.predictor(step * c)
@@ -50,7 +50,7 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, er
 			return nil, err
 		}
 		// u = R B⁻¹ Rᵀ k_n*
-		s.root.mul(s.w, y, 0, false)
+		s.root.mul(y, 0, false)
 		if err := s.takeOut(ctx, left, y); err != nil {
 			return nil, err
 		}
@@ -58,9 +58,9 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, er
 		if err := s.data.crossTo(ctx, v, left.Batch); err != nil {
 			return nil, err
 		}
-		s.root.mul(s.w, v, 0, true)
-		s.root.mul(s.w, v, 0, false)
-		s.w.subtract(v, y)
+		s.root.mul(v, 0, true)
+		s.root.mul(v, 0, false)
+		subtract(v, y)
 		out, err := s.solveDual(ctx, v, math.Max(s.o.Tolerance, polish))
 		if err != nil {
 			return nil, err
@@ -82,7 +82,7 @@ func (s *predictor) takeOut(ctx context.Context, left *jacobian.Sum, u blas64.Ge
 		return err
 	}
 	for i, block := range sum.Blocks {
-		s.w.subtract(left.Parts[i], block.(*linearize.Full).J.RawMatrix())
+		subtract(left.Parts[i], block.(*linearize.Full).J.RawMatrix())
 	}
 	return nil
 }

@@ -33,7 +33,6 @@ type data struct {
 	whole   *linearize.Batch // all of them, where they are in memory
 	n, c, p int
 	set     gp.TrainingSet
-	w       columnwise
 	pass    *sync.Mutex // held during a pass over examples that are not in memory; nil where they are
 }
 
@@ -48,7 +47,7 @@ func newData(ctx context.Context, k MulKernel, x linearize.Source, o *Options) (
 	if x.Len() == 0 {
 		return nil, nil, memoryPlan{}, gp.ErrNoExamples
 	}
-	d := &data{k: k, x: x, n: x.Len(), w: columnwise{o.Workers}}
+	d := &data{k: k, x: x, n: x.Len()}
 	d.whole, _ = x.(*linearize.Batch)
 	var (
 		s    *firstPass

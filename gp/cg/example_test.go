@@ -39,7 +39,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	kernel := ntk.New(prior, make([]float64, 5), nil)
+	kernel := ntk.New(prior, make([]float64, 5))
 	train := waves(x)
 	post, err := cg.Refit(ctx, kernel, train, gp.NewTargets(y, noise), nil)
 	if err != nil {

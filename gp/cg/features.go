@@ -128,7 +128,7 @@ func (f *features) add(ctx context.Context, pivots []int) error {
 	if f.phi.Cols > 0 {
 		s := dense.New(g.Cols, f.phi.Cols)
 		f.rowsTo(s, f.phi, pivots)
-		if err := dense.GemmContext(ctx, f.d.w.workers, blas.NoTrans, blas.Trans, -1, f.phi, s, 1, g); err != nil {
+		if err := dense.GemmContext(ctx, blas.NoTrans, blas.Trans, -1, f.phi, s, 1, g); err != nil {
 			return err
 		}
 	}
@@ -136,7 +136,7 @@ func (f *features) add(ctx context.Context, pivots []int) error {
 	h := dense.New(g.Cols, g.Cols)
 	f.rowsTo(h, g, pivots)
 	piv := make([]int, h.Rows)
-	l, rank, err := dense.PstrfContext(ctx, f.d.w.workers, blas64.Symmetric{Uplo: blas.Lower, N: h.Rows, Stride: h.Stride, Data: h.Data}, piv, smallFeature*f.largest)
+	l, rank, err := dense.PstrfContext(ctx, blas64.Symmetric{Uplo: blas.Lower, N: h.Rows, Stride: h.Stride, Data: h.Data}, piv, smallFeature*f.largest)
 	if err != nil {
 		return err
 	}
@@ -170,10 +170,10 @@ func (f *features) append(ctx context.Context, g blas64.General, piv []int, l bl
 			to[j] = from[p]
 		}
 	}
-	if err := dense.TrsmContext(ctx, f.d.w.workers, blas.Right, blas.Trans, 1, l, fresh); err != nil {
+	if err := dense.TrsmContext(ctx, blas.Right, blas.Trans, 1, l, fresh); err != nil {
 		return err
 	}
-	f.d.w.each(f.d.n, func(lo, hi int) {
+	eachTile(f.d.n, func(lo, hi int) {
 		for i := lo * c; i < hi*c; i++ {
 			row, first := dense.Row(fresh, i), i/c*c
 			for a := range c {

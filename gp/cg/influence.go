@@ -29,7 +29,7 @@ func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int
 	}
 	prior := mat.NewDense(t*c, c, nil)
 	p.data.k.DiagTo(prior, x)
-	return par.Do(ctx, p.o.Workers, t, func(i int) error {
+	return par.Do(ctx, t, func(i int) error {
 		block := func(m *mat.Dense, i int) *mat.Dense { return dense.Slice(m, i*c, (i+1)*c) }
 		gp.RemovalFrom(q.RawRowView(i), block(h, i), block(p.sites.Root, rows[i]), block(prior, i), p.ownResidual(rows[i]))
 		return nil

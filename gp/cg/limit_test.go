@@ -148,7 +148,7 @@ func (l steep) MeanTo(dst, f []float64) { copy(dst, f) }
 func TestRefitChecksScatter(t *testing.T) {
 	q := problems(t)[0]
 	prior := testref.Must(ntk.NewIsotropic(1e-20, nil))(t)
-	k := ntk.New(prior, q.Theta, nil)
+	k := ntk.New(prior, q.Theta)
 	at := testref.As[*gp.NotFiniteError](t, testref.Err(gp.Refit(t.Context(), k, q.Train, gp.NewTargets(q.Y, steep{1e150}), nil)))
 	require.Equal(t, "scatter αᵀKα", at.What)
 	require.ErrorAs(t, testref.Err(cg.Refit(t.Context(), k, q.Train, gp.NewTargets(q.Y, steep{1e150}), nil)), &at)

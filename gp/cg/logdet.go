@@ -149,7 +149,7 @@ func (l *lanczos) run(ctx context.Context) ([]rule, error) {
 			continue
 		}
 		next = l.steps + 1 + l.steps/4
-		err := par.Do(ctx, l.s.w.workers, len(rules), func(j int) error { return l.rule(&rules[j], j) })
+		err := par.Do(ctx, len(rules), func(j int) error { return l.rule(&rules[j], j) })
 		if err != nil {
 			return nil, err
 		}
@@ -198,9 +198,9 @@ func (l *lanczos) step(ctx context.Context) error {
 		for j := range scale {
 			scale[j] = -l.off[j][len(l.off[j])-1]
 		}
-		l.s.w.addScaled(l.w, scale, l.before)
+		addScaled(l.w, scale, l.before)
 	}
-	alpha := l.s.w.dots(l.w, l.v)
+	alpha := dots(l.w, l.v)
 	for j, a := range alpha {
 		if !finite(a) {
 			return &RangeError{What: "a product with the kernel", Value: a, Steps: l.steps - 1, Residual: math.NaN()}
@@ -210,8 +210,8 @@ func (l *lanczos) step(ctx context.Context) error {
 			l.diag[j] = append(l.diag[j], a)
 		}
 	}
-	l.s.w.addScaled(l.w, scale, l.v)
-	beta := roots(l.s.w.dots(l.w, l.w))
+	addScaled(l.w, scale, l.v)
+	beta := roots(dots(l.w, l.w))
 	for j, b := range beta {
 		scale[j] = 0
 		if l.finished[j] {
@@ -227,7 +227,7 @@ func (l *lanczos) step(ctx context.Context) error {
 	// The next vector takes the place of the one before.
 	l.before, l.v = l.v, l.before
 	dense.Zero(l.v)
-	l.s.w.addScaled(l.v, scale, l.w)
+	addScaled(l.v, scale, l.w)
 	return nil
 }
 

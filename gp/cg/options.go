@@ -41,9 +41,6 @@ type Options struct {
 	// what the machine has free (gp.MemoryBudget). The Jacobian of the training
 	// examples is kept where it fits, and otherwise computed anew in every pass.
 	MaxMemory int64
-	// Workers bounds the goroutines; 0 means GOMAXPROCS. It does not bound those
-	// of the kernel, see ntk.Options.
-	Workers int
 	// Progress, if not nil, is called as work is done, from one goroutine. It
 	// is not called for predictions.
 	Progress func(stage string, done, total int)
@@ -62,7 +59,7 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	bad := d.MaxIter < 0 || d.MaxMemory < 0 || d.Workers < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian ||
+	bad := d.MaxIter < 0 || d.MaxMemory < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian ||
 		!(d.Tolerance >= 0 && d.Tolerance < 1) || d.MaxSteps < 0 || d.Probes < 0 || d.Probes == 1
 	if bad {
 		panic("cg: invalid options of conjugate gradients")

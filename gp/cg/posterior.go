@@ -38,7 +38,7 @@ import (
 // the rounding error remains.
 //
 // A Posterior is safe for concurrent use. Its results are bit-identical for any
-// GOMAXPROCS and Workers and for any batches of the same examples. They change,
+// GOMAXPROCS and for any batches of the same examples. They change,
 // within the tolerance, with the rank of the preconditioner and with whether the
 // Jacobian is kept, both of which depend on Options.MaxMemory.
 type Posterior struct {
@@ -132,11 +132,11 @@ func (p *Posterior) condition(ctx context.Context, s *gp.Sites) error {
 		return err
 	}
 	root := newSiteBlocks(p.local.Root, p.data.c)
-	pre, err := newPreconditioner(ctx, p.data.w, root, p.features.phi)
+	pre, err := newPreconditioner(ctx, root, p.features.phi)
 	if err != nil {
 		return err
 	}
-	p.sys = &system{data: p.data, root: root, pre: pre, w: p.data.w, o: &p.o}
+	p.sys = &system{data: p.data, root: root, pre: pre, o: &p.o}
 	// b = r + Λ(f − m) (E5)
 	p.pseudo = make([]float64, len(p.prior))
 	p.local.PseudoTargets(p.pseudo, p.prior)
@@ -171,11 +171,11 @@ func (p *Posterior) dual(ctx context.Context, alpha, kalpha []float64, tol float
 // where that is above the tolerance.
 func (p *Posterior) finish(ctx context.Context) error {
 	// ‖ρ‖/‖RᵀKb‖
-	sum, g := jacobian.Sum{Workers: p.o.Workers}, make([]float64, len(p.prior))
+	sum, g := jacobian.Sum{}, make([]float64, len(p.prior))
 	if err := p.data.mulTo(ctx, column(g), column(p.pseudo), &sum); err != nil {
 		return err
 	}
-	p.sys.root.mul(p.sys.w, column(g), 0, true)
+	p.sys.root.mul(column(g), 0, true)
 	norm := floats.Norm(g, 2)
 	if !finite(norm) {
 		return &RangeError{What: "the norm of RᵀKb", Value: norm, Steps: p.solve.Steps, Residual: 1}

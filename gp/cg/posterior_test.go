@@ -3,7 +3,6 @@ package cg_test
 import (
 	"context"
 	"math"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -251,9 +250,9 @@ func (q *problem) everything(t *testing.T, p *cg.Posterior) []float64 {
 
 // streamed is the problem from a source, with no more memory than bytes; zero
 // is enough to keep the Jacobian.
-func (q *problem) streamed(t *testing.T, size int, bytes int64, workers int) []float64 {
+func (q *problem) streamed(t *testing.T, size int, bytes int64) []float64 {
 	t.Helper()
-	o := &cg.Options{Rank: 40, MaxMemory: bytes, MaxIter: 2, Workers: workers, Probes: 3}
+	o := &cg.Options{Rank: 40, MaxMemory: bytes, MaxIter: 2, Probes: 3}
 	var x linearize.Source = q.Train
 	if size > 0 {
 		x = testkit.InTiles(q.Train, size)
@@ -267,19 +266,14 @@ func (q *problem) streamed(t *testing.T, size int, bytes int64, workers int) []f
 // may differ by rounding.
 func TestBitIdentical(t *testing.T) {
 	q := newProblemOf("several-chunks", 43, 530, 2, glm.Categorical{}, 1, 4)
-	old := runtime.GOMAXPROCS(0)
-	defer runtime.GOMAXPROCS(old)
 	little := cg.Bytes(q.N, q.C, q.Train.P, 40, 4) + 1000
-	want, anew := q.streamed(t, 0, 0, 0), q.streamed(t, 64, little, 0)
+	want, anew := q.streamed(t, 0, 0), q.streamed(t, 64, little)
 	requireClose(t, "kept against anew", vec(anew), vec(want), 1e-9)
-	for _, c := range []struct{ procs, workers, size int }{{1, 1, 0}, {4, 3, 100}} {
-		runtime.GOMAXPROCS(c.procs)
-		require.Equal(t, want, q.streamed(t, c.size, 0, c.workers), "%+v", c)
+	for _, c := range []struct{ procs, size int }{{1, 0}, {4, 100}} {
+		testref.Procs(t, c.procs)
+		require.Equal(t, want, q.streamed(t, c.size, 0), "%+v", c)
 	}
-	for _, c := range []struct{ procs, workers, size int }{{4, 3, 529}} {
-		runtime.GOMAXPROCS(c.procs)
-		require.Equal(t, anew, q.streamed(t, c.size, little, c.workers), "%+v", c)
-	}
+	require.Equal(t, anew, q.streamed(t, 529, little))
 }
 
 // decay gives the problem another prior, whose variances fall off and with
@@ -293,7 +287,7 @@ func (q *problem) decay() {
 	if err != nil {
 		panic(err)
 	}
-	q.Kernel = ntk.New(prior, q.Theta, nil)
+	q.Kernel = ntk.New(prior, q.Theta)
 }
 
 // A preconditioner of a tenth of the rows takes the place of most steps.
@@ -515,7 +509,7 @@ func TestErrors(t *testing.T) {
 	test.F.Set(1, 0, math.Inf(1))
 	require.ErrorAs(t, q.fitPosterior(t, nil).PredictTo(t.Context(), nil, new(mat.Dense), test), &bad)
 	require.Equal(t, 1, bad.Row)
-	for i, o := range []cg.Options{{Tolerance: -1}, {Tolerance: 1}, {MaxSteps: -1}, {Probes: 1}, {MaxIter: -1}, {Workers: -1}, {MaxMemory: -1}, {Mean: 7}} {
+	for i, o := range []cg.Options{{Tolerance: -1}, {Tolerance: 1}, {MaxSteps: -1}, {Probes: 1}, {MaxIter: -1}, {MaxMemory: -1}, {Mean: 7}} {
 		require.Panics(t, func() { q.fitPosterior(t, &o) }, "%d", i)
 	}
 	require.Panics(t, func() { q.fitPosterior(t, nil).PredictTo(t.Context(), nil, nil, problems(t)[0].Test) })

@@ -15,16 +15,15 @@ import (
 
 // A preconditioner is P = I + RᵀQR = I + FFᵀ with F = RᵀΦ. P ⪯ B, because Q ⪯ K.
 type preconditioner struct {
-	w      columnwise
 	root   siteBlocks
 	phi    blas64.General
 	u      blas64.Triangular // I + FᵀF = UᵀU
 	logDet float64           // log det P
 }
 
-func newPreconditioner(ctx context.Context, w columnwise, root siteBlocks, phi blas64.General) (*preconditioner, error) {
+func newPreconditioner(ctx context.Context, root siteBlocks, phi blas64.General) (*preconditioner, error) {
 	r := phi.Cols
-	p := &preconditioner{w: w, root: root, phi: phi}
+	p := &preconditioner{root: root, phi: phi}
 	if r == 0 {
 		return p, nil
 	}
@@ -36,15 +35,15 @@ func newPreconditioner(ctx context.Context, w columnwise, root siteBlocks, phi b
 		lo, hi := par.Bounds(t, n, step)
 		f := dense.Rows(part, 0, (hi-lo)*root.c)
 		dense.Copy(f, dense.Rows(phi, lo*root.c, hi*root.c))
-		root.mul(w, f, lo, true)
-		if err := dense.SyrkContext(ctx, w.workers, blas.Trans, 1, f, 1, a); err != nil {
+		root.mul(f, lo, true)
+		if err := dense.SyrkContext(ctx, blas.Trans, 1, f, 1, a); err != nil {
 			return nil, err
 		}
 	}
 	for i := range r {
 		a.Data[i*a.Stride+i]++
 	}
-	u, ok, err := dense.PotrfContext(ctx, w.workers, a)
+	u, ok, err := dense.PotrfContext(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -67,22 +66,22 @@ func (p *preconditioner) correct(ctx context.Context, dst, v blas64.General, a, 
 	if p.phi.Cols == 0 {
 		return nil
 	}
-	p.root.mul(p.w, dst, 0, false)
+	p.root.mul(dst, 0, false)
 	s := dense.New(p.phi.Cols, v.Cols)
-	if err := dense.GemmContext(ctx, p.w.workers, blas.Trans, blas.NoTrans, 1, p.phi, dst, 0, s); err != nil {
+	if err := dense.GemmContext(ctx, blas.Trans, blas.NoTrans, 1, p.phi, dst, 0, s); err != nil {
 		return err
 	}
-	if err := dense.TrsmContext(ctx, p.w.workers, blas.Left, blas.Trans, 1, a, s); err != nil {
+	if err := dense.TrsmContext(ctx, blas.Left, blas.Trans, 1, a, s); err != nil {
 		return err
 	}
-	if err := dense.TrsmContext(ctx, p.w.workers, blas.Left, blas.NoTrans, 1, b, s); err != nil {
+	if err := dense.TrsmContext(ctx, blas.Left, blas.NoTrans, 1, b, s); err != nil {
 		return err
 	}
-	if err := dense.GemmContext(ctx, p.w.workers, blas.NoTrans, blas.NoTrans, 1, p.phi, s, 0, dst); err != nil {
+	if err := dense.GemmContext(ctx, blas.NoTrans, blas.NoTrans, 1, p.phi, s, 0, dst); err != nil {
 		return err
 	}
-	p.root.mul(p.w, dst, 0, true)
-	p.w.subFrom(dst, v)
+	p.root.mul(dst, 0, true)
+	subFrom(dst, v)
 	return nil
 }
 

@@ -112,12 +112,12 @@ func (p *Posterior) covarianceTo(ctx context.Context, cov *mat.Dense, b *Bounds,
 		// (v + ρ)ᵀy for each example
 		q, both := dense.New((hi-lo)*c, c), s.matrix(s.q, v)
 		dense.Copy(both, v)
-		s.w.add(both, s.res)
+		add(both, s.res)
 		if c == 1 {
-			copy(q.Data, s.w.dots(both, y))
+			copy(q.Data, dots(both, y))
 		}
 		for i := 0; c > 1 && i < hi-lo; i++ {
-			err := dense.GemmContext(ctx, s.w.workers, blas.Trans, blas.NoTrans, 1, dense.Cols(both, i*c, (i+1)*c), dense.Cols(y, i*c, (i+1)*c), 0, dense.Rows(q, i*c, (i+1)*c))
+			err := dense.GemmContext(ctx, blas.Trans, blas.NoTrans, 1, dense.Cols(both, i*c, (i+1)*c), dense.Cols(y, i*c, (i+1)*c), 0, dense.Rows(q, i*c, (i+1)*c))
 			if err != nil {
 				return err
 			}
@@ -131,7 +131,7 @@ func (p *Posterior) covarianceTo(ctx context.Context, cov *mat.Dense, b *Bounds,
 		}
 		for i := range hi - lo {
 			block := dense.Rows(cov.RawMatrix(), (lo+i)*c, (lo+i+1)*c)
-			if err := subtract(block, dense.Rows(q, i*c, (i+1)*c), lo+i, c); err != nil {
+			if err := subtractFromPrior(block, dense.Rows(q, i*c, (i+1)*c), lo+i, c); err != nil {
 				return err
 			}
 		}
@@ -169,7 +169,7 @@ func (s *predictor) solveCross(ctx context.Context, x *linearize.Batch) (v, y bl
 	if err := s.data.crossTo(ctx, v, x); err != nil {
 		return v, y, err
 	}
-	s.root.mul(s.w, v, 0, true)
+	s.root.mul(v, 0, true)
 	s.leaveOut(v)
 	out, err := s.solve(ctx, y, v, s.o.Tolerance)
 	s.worst.worst(out)
@@ -182,7 +182,7 @@ const rounding = 1e-10
 
 // subtract replaces cov, the prior covariance, by cov − (q + qᵀ)/2. Its first row
 // is output 0 of the given example.
-func subtract(cov, q blas64.General, example, c int) error {
+func subtractFromPrior(cov, q blas64.General, example, c int) error {
 	prior := dense.Diagonal(cov)
 	for i := range cov.Rows {
 		row := dense.Row(cov, i)
@@ -236,17 +236,17 @@ func (p *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 		if err != nil {
 			return err
 		}
-		s.w.add(v, s.res)
+		add(v, s.res)
 		dense.Copy(dense.Cols(both, lo*c, hi*c), v)
 		dense.Copy(dense.Cols(all, lo*c, hi*c), y)
 	}
 	p.note(s.worst)
 	q := dense.New(t*c, t*c)
-	if err := dense.GemmContext(ctx, p.o.Workers, blas.Trans, blas.NoTrans, 1, both, all, 0, q); err != nil {
+	if err := dense.GemmContext(ctx, blas.Trans, blas.NoTrans, 1, both, all, 0, q); err != nil {
 		return err
 	}
 	if err := ntk.BlockContextTo(ctx, p.data.k, cov, x, x); err != nil {
 		return err
 	}
-	return subtract(cov.RawMatrix(), q, 0, c)
+	return subtractFromPrior(cov.RawMatrix(), q, 0, c)
 }

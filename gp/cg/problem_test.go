@@ -66,7 +66,7 @@ func TestConformanceOfNetwork(t *testing.T) {
 	require.NoError(t, err)
 	gptest.Latent(t, gptest.LatentCase{Latent: p, Kernel: r.Kernel, Test: r.Test.Slice(0, 6), Tol: 1e-9})
 	gptest.Fit(t, gptest.FitCase{Prior: r.Prior, Theta: r.Net.Theta(), Fit: func(prior ntk.Prior, theta []float64, mean gp.Mean) ([]error, error) {
-		p, err := cg.Fit(t.Context(), ntk.New(prior, theta, nil), r.Train, r.Sites(t), &cg.Options{Mean: mean})
+		p, err := cg.Fit(t.Context(), ntk.New(prior, theta), r.Train, r.Sites(t), &cg.Options{Mean: mean})
 		return p.Warnings(), err
 	}})
 }

@@ -95,7 +95,7 @@ func (s *savedPosterior) possible() bool {
 
 // Load returns the posterior that Save wrote, given the kernel and the training
 // examples that it was fitted with. It solves nothing, but reads the inputs of x
-// once and linearizes x once. It uses MaxMemory, Workers, Progress and Targets of
+// once and linearizes x once. It uses MaxMemory, Progress and Targets of
 // o; the other options are those of the saved posterior. Predictions are
 // bit-identical to those of the saved posterior where at least as much memory is
 // allowed, and otherwise the same within the tolerance.
@@ -138,7 +138,7 @@ func Load(ctx context.Context, f *store.File, k MulKernel, x linearize.Source, o
 	if err != nil {
 		return nil, err
 	}
-	sum := jacobian.Sum{Workers: p.o.Workers}
+	sum := jacobian.Sum{}
 	sum.Reset(one, 1)
 	for _, part := range sum.Parts {
 		image = image[copy(part.Data, image):]
@@ -188,6 +188,6 @@ func (p *Posterior) attach(ctx context.Context, r *store.Reader, k MulKernel, x 
 		data.whole, data.chunks, data.pass = nil, linearize.Rebatch(x, linearize.Tile(data.c)), new(sync.Mutex)
 	}
 	p.data, p.columns = data, min(plan.columns, max(s.C, s.Columns))
-	p.features.d, p.sys.data, p.sys.w, p.sys.pre.w, p.sys.pre.root, p.sys.o = data, data, data.w, data.w, p.sys.root, &p.o
+	p.features.d, p.sys.data, p.sys.pre.root, p.sys.o = data, data, p.sys.root, &p.o
 	return nil
 }

@@ -108,7 +108,7 @@ func TestSavedCGRefusesOthers(t *testing.T) {
 	backwards, err := q.Train.Gather(t.Context(), []int{1, 0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19})
 	require.NoError(t, err)
 	require.ErrorContains(t, load(q.Kernel, backwards, nil), "the order of the rows is another")
-	require.ErrorContains(t, load(ntk.New(q.Prior, make([]float64, q.Train.P), nil), q.Train, nil), "the prior is another")
+	require.ErrorContains(t, load(ntk.New(q.Prior, make([]float64, q.Train.P)), q.Train, nil), "the prior is another")
 	testref.As[*gp.MemoryError](t, load(q.Kernel, q.Train, &cg.Options{MaxMemory: 1000}))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

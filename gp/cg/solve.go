@@ -34,7 +34,6 @@ type system struct {
 	data *data
 	root siteBlocks
 	pre  *preconditioner
-	w    columnwise
 	o    *Options
 }
 
@@ -53,7 +52,7 @@ type solver struct {
 // solver returns a solver for k columns.
 func (s *system) solver(k int) *solver {
 	n := s.data.n * s.data.c * k
-	return &solver{system: s, most: s.o.MaxSteps, sum: jacobian.Sum{Workers: s.w.workers},
+	return &solver{system: s, most: s.o.MaxSteps, sum: jacobian.Sum{},
 		r: make([]float64, n), z: make([]float64, n), p: make([]float64, n), q: make([]float64, n), progress: s.o.Progress}
 }
 
@@ -61,12 +60,12 @@ func (s *system) solver(k int) *solver {
 // examples that are left out stay zero.
 func (s *solver) mulTo(ctx context.Context, dst, v, scratch blas64.General) error {
 	dense.Copy(scratch, v)
-	s.root.mul(s.w, scratch, 0, false)
+	s.root.mul(scratch, 0, false)
 	if err := s.data.mulTo(ctx, dst, scratch, &s.sum); err != nil {
 		return err
 	}
-	s.root.mul(s.w, dst, 0, true)
-	s.w.add(dst, v)
+	s.root.mul(dst, 0, true)
+	add(dst, v)
 	s.leaveOut(dst)
 	return nil
 }
@@ -97,7 +96,7 @@ func (s *solver) solve(ctx context.Context, x, v blas64.General, tol float64) (S
 	r := s.matrix(s.r, v)
 	dense.Zero(x)
 	dense.Copy(r, v)
-	norms := roots(s.w.dots(v, v))
+	norms := roots(dots(v, v))
 	last := append([]float64(nil), norms...)
 	out := Solve{Residual: 1}
 	for _, n := range norms {
@@ -122,8 +121,8 @@ func (s *solver) solve(ctx context.Context, x, v blas64.General, tol float64) (S
 		if err := s.mulTo(ctx, r, x, s.matrix(s.z, v)); err != nil {
 			return out, err
 		}
-		s.w.subFrom(r, v)
-		now := roots(s.w.dots(r, r))
+		subFrom(r, v)
+		now := roots(dots(r, r))
 		gains := false
 		before := out.Residual
 		out.Residual = 0
@@ -151,10 +150,10 @@ func (s *solver) solveDual(ctx context.Context, v blas64.General, tol float64) (
 	if err := s.data.mulTo(ctx, g, v, &s.sum); err != nil {
 		return Solve{}, err
 	}
-	s.root.mul(s.w, g, 0, true)
+	s.root.mul(g, 0, true)
 	out, err := s.solve(ctx, x, g, tol)
-	s.root.mul(s.w, x, 0, false)
-	s.w.subtract(v, x)
+	s.root.mul(x, 0, false)
+	subtract(v, x)
 	return out, err
 }
 
@@ -163,7 +162,7 @@ func (s *solver) solveDual(ctx context.Context, v blas64.General, tol float64) (
 func (s *solver) iterate(ctx context.Context, x, r blas64.General, target []float64, most int) (int, error) {
 	z, p, q := s.matrix(s.z, r), s.matrix(s.p, r), s.matrix(s.q, r)
 	step, back := make([]float64, r.Cols), make([]float64, r.Cols)
-	active := above(s.w.dots(r, r), target)
+	active := above(dots(r, r), target)
 	if active == nil {
 		return 0, nil
 	}
@@ -171,7 +170,7 @@ func (s *solver) iterate(ctx context.Context, x, r blas64.General, target []floa
 		return 0, err
 	}
 	dense.Copy(p, z)
-	rz := s.w.dots(r, z)
+	rz := dots(r, z)
 	for done := 1; ; done++ {
 		if err := ctx.Err(); err != nil {
 			return done - 1, err
@@ -180,7 +179,7 @@ func (s *solver) iterate(ctx context.Context, x, r blas64.General, target []floa
 		if err := s.mulTo(ctx, q, p, z); err != nil {
 			return done - 1, err
 		}
-		pq := s.w.dots(p, q)
+		pq := dots(p, q)
 		for j := range step {
 			step[j] = 0
 			if active[j] {
@@ -194,19 +193,19 @@ func (s *solver) iterate(ctx context.Context, x, r blas64.General, target []floa
 				step[j] = rz[j] / pq[j]
 			}
 		}
-		s.w.addScaled(x, step, p)
+		addScaled(x, step, p)
 		for j, v := range step {
 			back[j] = -v
 		}
-		s.w.addScaled(r, back, q)
+		addScaled(r, back, q)
 		s.progress(StageSolve, done, 0)
-		if active = above(s.w.dots(r, r), target); active == nil || done >= most {
+		if active = above(dots(r, r), target); active == nil || done >= most {
 			return done, nil
 		}
 		if err := s.precondition(ctx, z, r); err != nil {
 			return done, err
 		}
-		next := s.w.dots(r, z)
+		next := dots(r, z)
 		for j := range back {
 			back[j] = 0
 			if active[j] {
@@ -216,8 +215,7 @@ func (s *solver) iterate(ctx context.Context, x, r blas64.General, target []floa
 		}
 		rz = next
 		// Replace each column y_j by s_j y_j + x_j.
-		w := s.w
-		w.rows(p, z, func(y, x []float64) {
+		eachRow(p, z, func(y, x []float64) {
 			for j, v := range x {
 				y[j] = back[j]*y[j] + v
 			}
@@ -235,7 +233,7 @@ func (s *solver) errors(ctx context.Context) ([]float64, error) {
 	if err := s.pre.solveTo(ctx, z, s.res); err != nil {
 		return nil, err
 	}
-	e := s.w.dots(s.res, z)
+	e := dots(s.res, z)
 	for j, v := range e {
 		e[j] = math.Max(0, v)
 	}

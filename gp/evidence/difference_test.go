@@ -2,7 +2,6 @@ package evidence_test
 
 import (
 	"math"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -193,8 +192,8 @@ func TestKernelsFormedAgain(t *testing.T) {
 	}
 }
 
-// Results are the same to the last bit for any number of workers.
-func TestAnyWorkers(t *testing.T) {
+// Results are the same to the last bit for any number of processors.
+func TestAnyProcessors(t *testing.T) {
 	for name, groups := range map[string]int{"poisson": 3, "gaussian-two-outputs": 3} {
 		q := openToy(t, name)
 		require.Len(t, q.p.Groups, groups)
@@ -204,11 +203,10 @@ func TestAnyWorkers(t *testing.T) {
 				form = evidence.HeldSites
 			}
 			var want *evidence.Result
-			for _, workers := range []int{1, 2, 7} {
-				before := runtime.GOMAXPROCS(workers)
-				o := evidence.Options{PerGroup: true, Starts: 2, Noise: name != "poisson", Workers: workers}.InSpace(space)
+			for _, procs := range []int{1, 2, 7} {
+				testref.Procs(t, procs)
+				o := evidence.Options{PerGroup: true, Starts: 2, Noise: name != "poisson"}.InSpace(space)
 				r, err := evidence.Maximize(t.Context(), q.p, form, o)
-				runtime.GOMAXPROCS(before)
 				require.NoError(t, err)
 				if want == nil {
 					want = r

@@ -6,7 +6,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	kernel := ntk.New(found.Prior, net.Theta(), nil)
+//	kernel := ntk.New(found.Prior, net.Theta())
 //
 // There are four forms of the evidence: at θ*; of the linear-Gaussian model with the sites of θ* held fixed; of the
 // refit, with a derivative that includes the movement of the mode; and of the refit with log det B at the sites of
@@ -30,5 +30,5 @@
 // with Φ = JΣ₀^½. JᵀΛJ is then formed only once if all sites are held. A gp.Scored likelihood always uses function
 // space.
 //
-// Results are the same bit for bit for any GOMAXPROCS and Options.Workers.
+// Results are the same bit for bit for any GOMAXPROCS.
 package evidence

@@ -59,7 +59,7 @@ func newFunctionSpace(ctx context.Context, m *Model) (*functionSpace, error) {
 		return nil, err
 	}
 	f := &functionSpace{m: m}
-	k := ntk.New(m.prior, m.p.Theta, &ntk.Options{Workers: m.o.Workers})
+	k := ntk.New(m.prior, m.p.Theta)
 	if memory.Add(functionBytes(n, c), kernelBytes(n, c, groups)) <= gp.MemoryBudget(m.o.MaxMemory) {
 		var err error
 		if f.held, err = formKernels(ctx, k, m.p.X, m.o.Progress); err != nil {
@@ -69,7 +69,7 @@ func newFunctionSpace(ctx context.Context, m *Model) (*functionSpace, error) {
 	for g := range groups {
 		weight := make([]float64, groups)
 		weight[g] = 1
-		f.units = append(f.units, &weighted{Kernel: k.GroupKernel(g), held: f.held, weight: weight, workers: m.o.Workers})
+		f.units = append(f.units, &weighted{Kernel: k.GroupKernel(g), held: f.held, weight: weight})
 	}
 	return f, nil
 }
@@ -81,9 +81,9 @@ func scratchBytes(n, c int) int64 {
 
 func (f *functionSpace) at(ctx context.Context, form Form, prior *ntk.Scaled, y *gp.Targets) (posterior, error) {
 	p := f.m.p
-	k := &weighted{held: f.held, weight: prior.Factors(), workers: f.m.o.Workers}
-	k.Kernel = ntk.New(prior, p.Theta, &ntk.Options{Workers: f.m.o.Workers})
-	o := &gp.Options{MaxMemory: f.m.o.MaxMemory, Workers: f.m.o.Workers, Reuse: f.last}
+	k := &weighted{held: f.held, weight: prior.Factors()}
+	k.Kernel = ntk.New(prior, p.Theta)
+	o := &gp.Options{MaxMemory: f.m.o.MaxMemory, Reuse: f.last}
 	f.last = nil // its memory is invalid from here on, also if this fails
 	s, err := gp.NewSites(y, p.X.F)
 	if err != nil {

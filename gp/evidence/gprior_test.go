@@ -90,7 +90,7 @@ func TestNeuralGPrior(t *testing.T) {
 // as the parameters v* = μ₀ + Σ₀Jᵀα.
 func (r *structured) requireFit(t *testing.T, prefix string, prior ntk.Prior) {
 	t.Helper()
-	e := testref.Must(gp.Refit(t.Context(), ntk.New(prior, r.theta, nil), r.train, gp.NewTargets(r.y, r.lik), nil))(t)
+	e := testref.Must(gp.Refit(t.Context(), ntk.New(prior, r.theta), r.train, gp.NewTargets(r.y, r.lik), nil))(t)
 	ev := e.EvidenceRefit()
 	for key, got := range map[string]float64{"log_likelihood": ev.LogLik, "scatter": ev.Scatter, "log_det": ev.LogDet, "log_evidence": ev.Value} {
 		requireNumber(t, prefix+key, got, r.Scalar(prefix+key), 1e-8)

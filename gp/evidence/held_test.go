@@ -30,7 +30,7 @@ func TestHeldSitesDense(t *testing.T) {
 			}
 			p := c.p
 			prior := testref.Must(ntk.NewScaled(p.Prior, len(p.Theta), groups, factor))(t)
-			k := ntk.New(prior, p.Theta, nil)
+			k := ntk.New(prior, p.Theta)
 			refit := testref.Must(gp.Refit(t.Context(), k, p.X, p.Y, nil))(t)
 			if _, scored := p.Y.Likelihood.(gp.Scored); scored && len(refit.Warnings()) > 0 {
 				return // Fisher scoring has not settled on a mode
@@ -121,7 +121,7 @@ func TestHeldSitesGaussian(t *testing.T) {
 // The best common factor is where MacKay's update δ = γ/‖v*−μ₀‖², with γ at the sites
 // of θ* and v* found anew each time, stands still.
 func TestHeldSitesMacKay(t *testing.T) {
-	testref.Long(t, "maximizes anew for every step of MacKay's update, by code that TestAnyWorkers runs too")
+	testref.Long(t, "maximizes anew for every step of MacKay's update, by code that TestAnyProcessors runs too")
 	for _, c := range []string{"bernoulli", "poisson", "categorical", "heteroscedastic"} {
 		q := testkit.Heteroscedastic()
 		p := &evidence.Problem{X: q.Train, Y: q.Targets(), Theta: q.Theta, Prior: q.Prior}
@@ -143,7 +143,7 @@ func TestHeldSitesMacKay(t *testing.T) {
 			factor := math.Exp(best.LogFactor[0] + 0.1)
 			for range 400 {
 				prior := testref.Must(ntk.NewScaled(p.Prior, len(p.Theta), one, []float64{factor}))(t)
-				k := ntk.New(prior, p.Theta, nil)
+				k := ntk.New(prior, p.Theta)
 				refit := testref.Must(gp.Refit(t.Context(), k, p.X, p.Y, nil))(t)
 				fit := testref.Must(gp.Fit(t.Context(), k, p.X, s, nil))(t)
 				terms := testref.Must(fit.GroupTerms(t.Context(), []ntk.Kernel{k}))(t)

@@ -74,7 +74,6 @@ type weighted struct {
 	ntk.Kernel           // the same kernel, for all other examples
 	held       *kernels  // nil where the kernels are not held
 	weight     []float64 // w_g
-	workers    int
 }
 
 // MeanTo implements ntk.Kernel.
@@ -108,7 +107,7 @@ func (k *weighted) GramTo(dst *mat.Dense, x *linearize.Batch, i0, i1, j0, j1 int
 	// Each panel of examples, by rows and by columns, is one task.
 	step := k.held.step
 	first, last := i0/step, (i1-1)/step
-	par.Do(context.Background(), k.workers, last-first+1, func(t int) error {
+	par.Do(context.Background(), last-first+1, func(t int) error {
 		p := first + t
 		lo, hi := max(p*step, i0), min((p+1)*step, i1)
 		rows := dense.Rows(to, (lo-i0)*c, (hi-i0)*c)

@@ -50,7 +50,7 @@ func TestNoVariance(t *testing.T) {
 		p := random(t, "gaussian")
 		n, c := p.X.Len(), p.X.Outputs()
 		mean := make([]float64, n*c)
-		ntk.New(p.Prior, p.Theta, nil).MeanTo(mean, p.X)
+		ntk.New(p.Prior, p.Theta).MeanTo(mean, p.X)
 		p.Y = gp.NewTargets(mat.NewDense(n, c, mean), p.Y.Likelihood)
 		r := testref.Must(evidence.Maximize(t.Context(), p, evidence.Refit, evidence.Options{}.InSpace(space)))(t)
 		require.Equal(t, []int{0}, r.Zero)
@@ -117,7 +117,7 @@ func TestMaximizeRefuses(t *testing.T) {
 	bad.Groups = []ntk.Group{{Name: "some", Spans: []linearize.Span{{Rows: 1, Cols: 3}}}}
 	_, err = evidence.Maximize(t.Context(), &bad, evidence.Refit, &evidence.Options{PerGroup: true})
 	require.ErrorContains(t, err, "parameter 3 belongs to no group")
-	for _, o := range []*evidence.Options{{Starts: -1}, {MaxIter: -1}, {Lowest: 1, Highest: 2}, {Lowest: -1, Highest: 400}, {Tolerance: math.NaN()}, {Workers: -1}} {
+	for _, o := range []*evidence.Options{{Starts: -1}, {MaxIter: -1}, {Lowest: 1, Highest: 2}, {Lowest: -1, Highest: 400}, {Tolerance: math.NaN()}} {
 		require.Panics(t, func() { evidence.Maximize(t.Context(), p, evidence.Refit, o) })
 	}
 	bad = *p

@@ -30,7 +30,6 @@ type Options struct {
 	Tolerance float64
 	// MaxMemory is the memory that may be used, in bytes; 0 means 80 % of the machine's free memory.
 	MaxMemory int64
-	Workers   int // goroutines; 0 means GOMAXPROCS
 	// Progress, if not nil, is called as work is done.
 	Progress func(stage string, done, total int)
 
@@ -45,7 +44,7 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	if d.Starts < 0 || d.MaxIter < 0 || d.MaxMemory < 0 || d.Workers < 0 || d.Tolerance < 0 || math.IsNaN(d.Tolerance) {
+	if d.Starts < 0 || d.MaxIter < 0 || d.MaxMemory < 0 || d.Tolerance < 0 || math.IsNaN(d.Tolerance) {
 		panic("evidence: invalid options")
 	}
 	if d.Lowest == 0 && d.Highest == 0 {

@@ -186,7 +186,7 @@ func (q *weightPosterior) terms(ctx context.Context, form Form, y *gp.Targets) (
 			rows.Data[i*rows.Stride+i] = 1
 		}
 		tail := blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: p - lo, Stride: q.u.Stride, Data: q.u.Data[lo*q.u.Stride+lo:]}
-		if err := dense.TrsmContext(ctx, q.w.m.o.Workers, blas.Right, blas.NoTrans, 1, tail, rows); err != nil {
+		if err := dense.TrsmContext(ctx, blas.Right, blas.NoTrans, 1, tail, rows); err != nil {
 			return nil, err
 		}
 		for i := range rows.Rows {
@@ -250,7 +250,7 @@ func (q *weightPosterior) zeroLeverage(ctx context.Context, out, unit, data []fl
 				row[j] = q.white.Root[j] * q.w.scale * h.Data[max(at, j)*h.Stride+min(at, j)]
 			}
 		}
-		if err := dense.TrsmContext(ctx, q.w.m.o.Workers, blas.Right, blas.NoTrans, 1, q.u, rows); err != nil {
+		if err := dense.TrsmContext(ctx, blas.Right, blas.NoTrans, 1, q.u, rows); err != nil {
 			return err
 		}
 		for i, at := range zero[lo:hi] {
@@ -267,12 +267,12 @@ func (q *weightPosterior) moving(ctx context.Context, y *gp.Targets) ([]float64,
 	c := p.X.Outputs()
 	slope := make([]float64, len(q.f))
 	err := q.w.eachTile(ctx, func(lo int, j blas64.General) error {
-		dense.EachRow(q.w.m.o.Workers, j, func(_ int, row []float64) { floats.Mul(row, q.white.Root) })
+		dense.EachRow(j, func(_ int, row []float64) { floats.Mul(row, q.white.Root) })
 		// C_ii = ΦA⁻¹Φᵀ
-		if err := dense.TrsmContext(ctx, q.w.m.o.Workers, blas.Right, blas.NoTrans, 1, q.u, j); err != nil {
+		if err := dense.TrsmContext(ctx, blas.Right, blas.NoTrans, 1, q.u, j); err != nil {
 			return err
 		}
-		return par.Do(ctx, q.w.m.o.Workers, j.Rows/c, func(i int) error {
+		return par.Do(ctx, j.Rows/c, func(i int) error {
 			cov := make([]float64, c*c)
 			for a := range c {
 				for b := range c {

@@ -58,7 +58,7 @@ func newWeightSpace(m *Model) (*weightSpace, error) {
 		return nil, err
 	}
 	w := &weightSpace{m: m, mean: make([]float64, x.Len()*c), mu: make([]float64, x.P), data: make([]float64, x.P*(x.P+1))}
-	ntk.New(m.prior, m.p.Theta, &ntk.Options{Workers: m.o.Workers}).MeanTo(w.mean, x)
+	ntk.New(m.prior, m.p.Theta).MeanTo(w.mean, x)
 	m.prior.MeanTo(w.mu)
 	return w, nil
 }
@@ -87,7 +87,7 @@ func (w *weightSpace) form(ctx context.Context, s *gp.Sites) error {
 	err := w.eachTile(ctx, func(lo int, j blas64.General) error {
 		// Replace the rows J_i of each example by R_iᵀJ_i.
 		c := w.m.p.X.Outputs()
-		if err := par.Do(ctx, w.m.o.Workers, j.Rows/c, func(i int) error {
+		if err := par.Do(ctx, j.Rows/c, func(i int) error {
 			root := dense.Slice(s.Root, (lo+i)*c, (lo+i+1)*c)
 			rows := dense.Rows(j, i*c, (i+1)*c)
 			if c == 1 {
@@ -101,7 +101,7 @@ func (w *weightSpace) form(ctx context.Context, s *gp.Sites) error {
 		}); err != nil {
 			return err
 		}
-		return dense.SyrkContext(ctx, w.m.o.Workers, blas.Trans, 1, j, 1, h)
+		return dense.SyrkContext(ctx, blas.Trans, 1, j, 1, h)
 	})
 	if err != nil {
 		return fmt.Errorf("evidence: stopped while forming JᵀΛJ: %w", err)
@@ -123,12 +123,11 @@ func (w *weightSpace) eachTile(ctx context.Context, do func(lo int, j blas64.Gen
 	for t := range par.Tiles(n, step) {
 		lo, hi := par.Bounds(t, n, step)
 		j := dense.Of(data[:(hi-lo)*c*x.P], (hi-lo)*c, x.P)
-		// Write J for the examples of b, a few examples at a time on each worker.
-		workers := w.m.o.Workers
+		// Write J for the examples of b, a few examples at a time on each goroutine.
 		b := x.Slice(lo, hi)
 		const examples = 32
 		c := b.Outputs()
-		if err := par.Do(ctx, workers, par.Tiles(b.Len(), examples), func(t int) error {
+		if err := par.Do(ctx, par.Tiles(b.Len(), examples), func(t int) error {
 			lo, hi := par.Bounds(t, b.Len(), examples)
 			rows := dense.Rows(j, lo*c, hi*c)
 			b.Slice(lo, hi).JacobianTo(dense.View(rows))
@@ -146,7 +145,7 @@ func (w *weightSpace) eachTile(ctx context.Context, do func(lo int, j blas64.Gen
 // factorize computes A = I + S^½HS^½ and factors it. root is the diagonal of S^½.
 func (w *weightSpace) factorize(ctx context.Context, root []float64) (blas64.Triangular, error) {
 	a, h := blas64.Symmetric{Uplo: blas.Upper, N: w.p(), Stride: w.p() + 1, Data: w.data[1:]}, w.ggn()
-	err := par.Do(ctx, w.m.o.Workers, a.N, func(i int) error {
+	err := par.Do(ctx, a.N, func(i int) error {
 		row := a.Data[i*a.Stride:]
 		for j := i; j < a.N; j++ {
 			row[j] = root[i] * (w.scale * h.Data[j*h.Stride+i]) * root[j]
@@ -157,7 +156,7 @@ func (w *weightSpace) factorize(ctx context.Context, root []float64) (blas64.Tri
 	if err != nil {
 		return blas64.Triangular{}, fmt.Errorf("evidence: stopped while factoring I + ΦᵀΛΦ: %w", err)
 	}
-	u, ok, err := dense.PotrfContext(ctx, w.m.o.Workers, a)
+	u, ok, err := dense.PotrfContext(ctx, a)
 	if err != nil {
 		return u, fmt.Errorf("evidence: stopped while factoring I + ΦᵀΛΦ: %w", err)
 	}
@@ -173,7 +172,7 @@ func (w *weightSpace) outputsTo(dst, v []float64) {
 	x := w.m.p.X
 	c := x.Outputs()
 	const examples = 64
-	par.Do(context.Background(), w.m.o.Workers, par.Tiles(x.Len(), examples), func(t int) error {
+	par.Do(context.Background(), par.Tiles(x.Len(), examples), func(t int) error {
 		lo, hi := par.Bounds(t, x.Len(), examples)
 		x.Slice(lo, hi).MulVecTo(dst[lo*c:hi*c], d)
 		return nil

@@ -27,7 +27,7 @@ func weights(a alteredWeights) func(t *testing.T) {
 			t.Fatal(err)
 		}
 		gptest.Weights(t, gptest.WeightsCase{
-			LatentCase: gptest.LatentCase{Kernel: ntk.New(flat{}, start, nil), Test: x, Tol: 1e-12}, Weights: a, Theta: start,
+			LatentCase: gptest.LatentCase{Kernel: ntk.New(flat{}, start), Test: x, Tol: 1e-12}, Weights: a, Theta: start,
 		})
 	}
 }

@@ -87,7 +87,7 @@ func (c priorCase) kernel(t *testing.T) {
 	b := &linearize.Batch{F: f, P: p, Blocks: []linearize.Block{
 		&linearize.Full{J: j, C: outputs, Params: []linearize.Span{{Name: "θ", Rows: 1, Cols: p}}},
 	}}
-	k := ntk.New(c.prior, theta.RawRowView(0), nil)
+	k := ntk.New(c.prior, theta.RawRowView(0))
 
 	// (E2) κ = J Σ₀ Jᵀ
 	var js, want mat.Dense

@@ -52,8 +52,6 @@ type Options struct {
 	// MaxMemory is the number of bytes that may be taken; 0 means what gp.MemoryBudget
 	// says.
 	MaxMemory int64
-	// Workers bounds the goroutines; 0 means GOMAXPROCS. Results do not depend on it.
-	Workers int
 	// Progress, if not nil, is called as work is done, from one goroutine.
 	Progress func(stage string, done, total int)
 	// Targets, if not nil, are compared by Load with those of the saved posterior; see

@@ -22,7 +22,7 @@ import (
 //
 // The covariance is never smaller than that of all rows, unless representatives stand for the rows that are left out
 // (gp.Kept.Represent). The evidence is then an upper bound. Its memory is that of gp.Thinned and a few vectors of length P
-// and of length N·C. A Posterior is safe for concurrent use, and bit-identical for any number of workers.
+// and of length N·C. A Posterior is safe for concurrent use, and bit-identical for any number of processors.
 type Posterior struct {
 	*gp.Posterior
 	thin   *gp.Thinned
@@ -135,13 +135,13 @@ func newFit(x linearize.Source, prior ntk.Prior, theta []float64, o *Options) *f
 	if o != nil {
 		d = *o
 	}
-	if d.Strength < 0 || d.PriorVariance < 0 || d.MaxNewton < 0 || d.MaxProducts < 0 || d.MaxMemory < 0 || d.Workers < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian {
+	if d.Strength < 0 || d.PriorVariance < 0 || d.MaxNewton < 0 || d.MaxProducts < 0 || d.MaxMemory < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian {
 		panic("kept: options out of range")
 	}
 	if d.Progress == nil {
 		d.Progress = func(string, int, int) {}
 	}
-	p := &fit{x: x, o: d, p: len(theta), kernel: ntk.New(prior, theta, &ntk.Options{Workers: d.Workers})}
+	p := &fit{x: x, o: d, p: len(theta), kernel: ntk.New(prior, theta)}
 	p.mean = gp.DualMean{Data: x, Kernel: p.kernel, Variance: make([]float64, p.p), Mean: d.Mean}
 	prior.VarianceTo(p.mean.Variance)
 	return p
@@ -213,7 +213,7 @@ func (p *fit) keep(ctx context.Context, s *gp.Sites) error {
 			return nil
 		}
 	}
-	k, err := gp.Keep(ctx, p.kernel, p.x, s, &gp.KeepOptions{Strength: p.o.Strength, PriorVariance: p.o.PriorVariance, Workers: p.o.Workers, Progress: p.o.Progress})
+	k, err := gp.Keep(ctx, p.kernel, p.x, s, &gp.KeepOptions{Strength: p.o.Strength, PriorVariance: p.o.PriorVariance, Progress: p.o.Progress})
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (p *fit) keep(ctx context.Context, s *gp.Sites) error {
 
 // exactOptions returns the options of the posterior of the kept rows.
 func (p *fit) exactOptions() *gp.Options {
-	return &gp.Options{MaxMemory: p.o.MaxMemory, Workers: p.o.Workers, Progress: p.o.Progress}
+	return &gp.Options{MaxMemory: p.o.MaxMemory, Progress: p.o.Progress}
 }
 
 // products returns the products with the Jacobian of all training examples.

@@ -86,10 +86,10 @@ func (c *preconditioner) fill(ctx context.Context, s *gp.Sites) error {
 	if n, outputs := s.F.Dims(); droppedBytes*float64(n)*float64(outputs) < float64(gp.MemoryBudget(o.MaxMemory))/2 {
 		own = (c.most + 1) / 2
 	}
-	k, err := gp.Keep(ctx, c.p.kernel, c.p.x, s, &gp.KeepOptions{Most: own, Workers: o.Workers, Progress: o.Progress})
+	k, err := gp.Keep(ctx, c.p.kernel, c.p.x, s, &gp.KeepOptions{Most: own, Progress: o.Progress})
 	if err == nil && own < c.most && k.Len() == own {
 		var rest *gp.Kept
-		if rest, err = k.Dropped(ctx, s, o.Workers); err == nil {
+		if rest, err = k.Dropped(ctx, s); err == nil {
 			k = k.Represent(rest, c.most-own, 0)
 		}
 	}

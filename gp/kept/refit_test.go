@@ -182,7 +182,7 @@ func TestRefitWithRoughProducts(t *testing.T) {
 func TestRefitWithFixedParameters(t *testing.T) {
 	q := testkit.Problems(t)[5]
 	prior := fixed{q.Prior}
-	kernel := ntk.New(prior, q.Theta, nil)
+	kernel := ntk.New(prior, q.Theta)
 	x := testref.Must(gp.Refit(t.Context(), kernel, q.Train, q.Targets(), nil))(t)
 	p := testref.Must(kept.Refit(t.Context(), q.Train, q.Targets(), prior, q.Theta, nil))(t)
 	var got, want mat.Dense
@@ -201,14 +201,15 @@ func (f fixed) VarianceTo(dst []float64) {
 	}
 }
 
-// Results are the same to the last bit for any number of workers.
-func TestWorkers(t *testing.T) {
+// Results are the same to the last bit for any number of processors.
+func TestProcessors(t *testing.T) {
 	q := testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)
 	strength := median(fit(t, q, nil).Kept().Strength)
 	var want []float64
-	for _, workers := range []int{1, 2, 5} {
-		got := answers(t, q, refit(t, q, &kept.Options{Strength: strength, Workers: workers}))
-		got = append(got, answers(t, q, fit(t, q, &kept.Options{Strength: strength, Workers: workers}))...)
+	for _, procs := range []int{1, 2, 5} {
+		testref.Procs(t, procs)
+		got := answers(t, q, refit(t, q, &kept.Options{Strength: strength}))
+		got = append(got, answers(t, q, fit(t, q, &kept.Options{Strength: strength}))...)
 		if want == nil {
 			want = got
 		}
@@ -266,7 +267,7 @@ func TestRefusals(t *testing.T) {
 	require.ErrorIs(t, err, gp.ErrNoExamples)
 	_, err = kept.Refit(t.Context(), q.Train.Slice(0, 0), q.Targets(), q.Prior, q.Theta, nil)
 	require.ErrorIs(t, err, gp.ErrNoExamples)
-	for _, o := range []kept.Options{{Strength: -1}, {PriorVariance: -1}, {MaxNewton: -1}, {MaxProducts: -1}, {MaxMemory: -1}, {Workers: -1}, {Mean: 7}} {
+	for _, o := range []kept.Options{{Strength: -1}, {PriorVariance: -1}, {MaxNewton: -1}, {MaxProducts: -1}, {MaxMemory: -1}, {Mean: 7}} {
 		require.Panics(t, func() { _, _ = kept.Fit(t.Context(), q.Train, q.Sites(t), q.Prior, q.Theta, &o) })
 	}
 	p := fit(t, q, nil)

@@ -142,11 +142,10 @@ func checkpointed(t *testing.T, q *testkit.Problem, o kept.Options, at int) (f *
 }
 
 // A refit that was interrupted before any of its Newton steps goes on to the same posterior,
-// bit for bit, on any number of workers.
+// bit for bit, on any number of processors.
 func TestRefitResumes(t *testing.T) {
 	for _, q := range append(testkit.Problems(t), testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)) {
 		t.Run(q.Name, func(t *testing.T) {
-			t.Parallel()
 			all := refit(t, q, nil)
 			o := kept.Options{Strength: median(all.Kept().Strength)}
 			want := answers(t, q, refit(t, q, &o))
@@ -157,7 +156,8 @@ func TestRefitResumes(t *testing.T) {
 					break
 				}
 				resumed := o
-				resumed.Resume, resumed.Workers = f, 1+steps%3
+				resumed.Resume = f
+				testref.Procs(t, 1+steps%3)
 				require.Equal(t, want, answers(t, q, refit(t, q, &resumed)), "from step %d", steps)
 				require.NotNil(t, resumed.Resume)
 			}

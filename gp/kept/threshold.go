@@ -43,7 +43,6 @@ type ThresholdOptions struct {
 	// threshold, may take; 0 means what gp.MemoryBudget says.
 	MaxMemory int64
 	Seed      uint64 // of the choice of the examples
-	Workers   int    // 0 means GOMAXPROCS; results do not depend on it
 	Progress  func(stage string, done, total int)
 }
 
@@ -190,16 +189,16 @@ var poolRows, comparedRows = 40000, 2000
 func represented(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, asked *linearize.Batch, opt *ThresholdOptions,
 	most int, need func(rows int) int64) (*Threshold, error) {
 	fit := func(rows *gp.Kept) (*gp.Thinned, error) {
-		return gp.FitKept(ctx, k, x, s, rows, &gp.Options{MaxMemory: opt.MaxMemory, Workers: opt.Workers, Progress: opt.Progress})
+		return gp.FitKept(ctx, k, x, s, rows, &gp.Options{MaxMemory: opt.MaxMemory, Progress: opt.Progress})
 	}
 	strongest := func(n int) (*gp.Kept, error) {
-		return gp.Keep(ctx, k, x, s, &gp.KeepOptions{Most: n, Workers: opt.Workers, Progress: opt.Progress})
+		return gp.Keep(ctx, k, x, s, &gp.KeepOptions{Most: n, Progress: opt.Progress})
 	}
 	first, err := strongest(min(most, firstMost))
 	if err != nil {
 		return nil, err
 	}
-	rest, err := first.Dropped(ctx, s, opt.Workers)
+	rest, err := first.Dropped(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -390,7 +389,7 @@ func (p *Posterior) RatioAt(ctx context.Context, asked *linearize.Batch, o *Thre
 	if err != nil {
 		return 0, err
 	}
-	rest, err := p.Kept().Dropped(ctx, p.Sites(), opt.Workers)
+	rest, err := p.Kept().Dropped(ctx, p.Sites())
 	if err != nil {
 		return 0, err
 	}
@@ -403,7 +402,7 @@ func (p *Posterior) RatioAt(ctx context.Context, asked *linearize.Batch, o *Thre
 // findThreshold compares with the posterior of the most strongest rows. Where memory bounds these, no
 // threshold is below them.
 func findThreshold(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, asked *linearize.Batch, opt *ThresholdOptions, among []int, most int, bounded bool) (*Threshold, error) {
-	all, err := gp.Keep(ctx, k, x, s, &gp.KeepOptions{Most: most, Among: among, Workers: opt.Workers, Progress: opt.Progress})
+	all, err := gp.Keep(ctx, k, x, s, &gp.KeepOptions{Most: most, Among: among, Progress: opt.Progress})
 	if err != nil {
 		return nil, err
 	}
@@ -415,7 +414,7 @@ func findThreshold(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.
 		return nil, fmt.Errorf("kept: the sites of %d examples say nothing: %w", t.Examples, gp.ErrNoExamples)
 	}
 	all = pick(all, byStrength(all))
-	post, err := gp.FitKept(ctx, k, x, s, all, &gp.Options{MaxMemory: opt.MaxMemory, Workers: opt.Workers, Progress: opt.Progress})
+	post, err := gp.FitKept(ctx, k, x, s, all, &gp.Options{MaxMemory: opt.MaxMemory, Progress: opt.Progress})
 	if err != nil {
 		return nil, err
 	}
@@ -424,7 +423,7 @@ func findThreshold(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.
 		return nil, err
 	}
 	if among == nil && opt.Most == 0 {
-		rest, err := all.Dropped(ctx, s, opt.Workers)
+		rest, err := all.Dropped(ctx, s)
 		if err != nil {
 			return nil, err
 		}

@@ -100,7 +100,7 @@ func TestThresholdShare(t *testing.T) {
 }
 
 // On a part of the examples the answer is that for these alone, for any number of
-// workers, and a small bound on memory or on the rows leaves out the weakest.
+// processors, and a small bound on memory or on the rows leaves out the weakest.
 func TestThresholdOfSample(t *testing.T) {
 	q := testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)
 	s := testref.Must(gp.NewSites(q.Targets(), q.Train.F))(t)
@@ -108,10 +108,12 @@ func TestThresholdOfSample(t *testing.T) {
 		o.Examples = 25
 		return testref.Must(kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &o))(t)
 	}
-	one := find(kept.ThresholdOptions{Workers: 1})
+	testref.Procs(t, 1)
+	one := find(kept.ThresholdOptions{})
 	require.Equal(t, 25, one.Examples)
 	require.LessOrEqual(t, one.Of, 50) // a softmax of three outputs has two directions
-	require.Equal(t, one, find(kept.ThresholdOptions{Workers: 5}))
+	testref.Procs(t, 5)
+	require.Equal(t, one, find(kept.ThresholdOptions{}))
 	require.NotEqual(t, one, find(kept.ThresholdOptions{Seed: 1}))
 	require.Equal(t, 10, find(kept.ThresholdOptions{Most: 10}).Of)
 	require.Equal(t, 20, find(kept.ThresholdOptions{MaxMemory: searchBytes(t, q, 20)}).Of)
@@ -268,8 +270,9 @@ func TestE16Represented(t *testing.T) {
 		other := testref.Must(kept.Fit(t.Context(), q.Train, s, q.Prior, q.Theta, &kept.Options{Found: again}))(t)
 		require.Equal(t, p.Kept(), other.Kept())
 	}
-	find := func(workers int) kept.Threshold {
-		return *testref.Must(kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &kept.ThresholdOptions{Within: 1, Share: 1, Workers: workers}))(t)
+	find := func(procs int) kept.Threshold {
+		testref.Procs(t, procs)
+		return *testref.Must(kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &kept.ThresholdOptions{Within: 1, Share: 1}))(t)
 	}
 	one, five := find(1), find(5)
 	require.Equal(t, math.Float64bits(one.Ratio), math.Float64bits(five.Ratio))

@@ -55,8 +55,6 @@ type MatchOptions struct {
 	// MaxMemory is the memory that may be used, in bytes; 0 means 80 % of the machine's free memory
 	// (gp.MemoryBudget).
 	MaxMemory int64
-	// Workers is the most goroutines, not counting those of Products; 0 means GOMAXPROCS.
-	Workers int
 	// Progress, if not nil, is called with StageMatch as passes are done. Their number is unknown: total 0.
 	Progress func(stage string, done, total int)
 }
@@ -107,7 +105,7 @@ func (o *MatchOptions) directions(n, c, p int) (int, error) {
 //
 // Where the network is no better than the prior mean, the error is a *gp.NoMatchError. Other errors: a gp.Scored
 // likelihood, which is not concave; an error of gp.NewSites; a *gp.MemoryError where not even 8 directions fit. The
-// result does not depend on the number of workers. Besides src, FindMatch holds the directions and a few more
+// result does not depend on the number of processors. Besides src, FindMatch holds the directions and a few more
 // vectors of P and N·C numbers.
 func FindMatch(ctx context.Context, src linearize.Source, y *gp.Targets, prior ntk.Prior, theta []float64, o *MatchOptions) (*Match, error) {
 	if y.Scored() {
@@ -117,7 +115,7 @@ func FindMatch(ctx context.Context, src linearize.Source, y *gp.Targets, prior n
 	if o != nil {
 		d = *o
 	}
-	if !(d.Tolerance >= 0 && d.Least >= 0) || math.IsInf(d.Least, 1) || d.Directions < 0 || d.MaxPasses < 0 || d.MaxMemory < 0 || d.Workers < 0 {
+	if !(d.Tolerance >= 0 && d.Least >= 0) || math.IsInf(d.Least, 1) || d.Directions < 0 || d.MaxPasses < 0 || d.MaxMemory < 0 {
 		panic("mode: invalid options of FindMatch")
 	}
 	d.Tolerance, d.Least, d.MaxPasses = cmp.Or(d.Tolerance, .01), cmp.Or(d.Least, 1e-6), cmp.Or(d.MaxPasses, 2000)
@@ -156,8 +154,7 @@ func FindMatch(ctx context.Context, src linearize.Source, y *gp.Targets, prior n
 		return nil, err
 	}
 	p := len(theta)
-	workers := d.Workers
-	s := &span{y: y, n: n, c: c, workers: workers, mean: make([]float64, n*c), v: dense.New(directions, p), w: dense.New(n*c, directions)}
+	s := &span{y: y, n: n, c: c, mean: make([]float64, n*c), v: dense.New(directions, p), w: dense.New(n*c, directions)}
 	s.v.Rows, s.w.Cols = 0, 0
 	m.span = s
 	if err := m.start(ctx, f, theta); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -98,7 +97,7 @@ func (p scaledPrior) VarianceTo(dst []float64) {
 // logLik returns ℓ at the mode under precisions times e^t, by the dense kernel.
 func (p *matchProblem) logLik(t *testing.T, log float64) float64 {
 	t.Helper()
-	k := ntk.New(scaledPrior{Prior: p.prior, factor: math.Exp(-log)}, p.theta, nil)
+	k := ntk.New(scaledPrior{Prior: p.prior, factor: math.Exp(-log)}, p.theta)
 	e := testref.Must(gp.Refit(t.Context(), k, p.train, gp.NewTargets(p.y, p.lik), nil))(t)
 	return e.Sites().LogLik
 }
@@ -313,29 +312,27 @@ func TestMatchStops(t *testing.T) {
 	require.Equal(t, done, m.Passes)
 	require.LessOrEqual(t, m.Passes, 7)
 	require.Equal(t, math.Exp(m.Error), testkit.RequireWarnings(t, m.Warnings, "match-rough")[0].Value)
+	testref.Procs(t, 1)
 	testkit.Stops(t, "FindMatch", 20, func(ctx context.Context) error {
-		_, err := find(ctx, &mode.MatchOptions{Workers: 1})
+		_, err := find(ctx, nil)
 		return err
 	})
 }
 
-// TestMatchWorkers checks that the numbers do not depend on the number of workers.
-func TestMatchWorkers(t *testing.T) {
+// TestMatchProcessors checks that the numbers do not depend on the number of processors.
+func TestMatchProcessors(t *testing.T) {
 	q := testkit.NewProblem("many", 3, 600, 2, glm.Categorical{}, 1)
 	p := ascend(t, q, q.Prior, .3)
 	var want *mode.Match
-	for _, workers := range []int{1, 5} {
-		m, err := mode.FindMatch(t.Context(), p.train, gp.NewTargets(p.y, p.lik), p.prior, p.theta, &mode.MatchOptions{Workers: workers})
+	for _, procs := range []int{1, 5} {
+		testref.Procs(t, procs)
+		m, err := mode.FindMatch(t.Context(), p.train, gp.NewTargets(p.y, p.lik), p.prior, p.theta, nil)
 		require.NoError(t, err)
 		if want == nil {
 			want = m
 		}
 		require.Equal(t, want, m)
 	}
-	before := runtime.GOMAXPROCS(1)
-	defer runtime.GOMAXPROCS(before)
-	m := testref.Must(mode.FindMatch(t.Context(), p.train, gp.NewTargets(p.y, p.lik), p.prior, p.theta, nil))(t)
-	require.Equal(t, want, m)
 }
 
 // TestMatchFromPriorMean has a network whose free parameters are at the prior mean, so that

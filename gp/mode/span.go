@@ -17,14 +17,13 @@ import (
 )
 
 // A span is the set of whitened weights z = Vᵀa, where V has k orthonormal rows, with the functions f = m + W a, W
-// = J̃Vᵀ. It works in tiles of examples that do not depend on the number of workers.
+// = J̃Vᵀ. It works in tiles of examples that do not depend on the number of processors.
 type span struct {
-	y       *gp.Targets
-	n, c    int
-	workers int
-	mean    []float64      // m, N·C
-	v       blas64.General // k×P, with memory for the most rows
-	w       blas64.General // N·C×k, with memory for the most columns
+	y    *gp.Targets
+	n, c int
+	mean []float64      // m, N·C
+	v    blas64.General // k×P, with memory for the most rows
+	w    blas64.General // N·C×k, with memory for the most columns
 }
 
 // full tells whether there is no room for another direction.
@@ -47,7 +46,7 @@ const spanExamples = 512
 
 // each calls do for each tile, examples lo to hi−1.
 func (s *span) each(ctx context.Context, do func(tile, lo, hi int)) error {
-	return par.Do(ctx, s.workers, par.Tiles(s.n, spanExamples), func(t int) error {
+	return par.Do(ctx, par.Tiles(s.n, spanExamples), func(t int) error {
 		lo, hi := par.Bounds(t, s.n, spanExamples)
 		do(t, lo, hi)
 		return nil

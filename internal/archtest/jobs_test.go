@@ -59,7 +59,7 @@ func (j job) prepare(b *testing.B) *prepared {
 	test := testref.Must(data.Test.Select(&dataset.SelectOptions{Classes: j.classes, Count: j.t}))(b)
 	net := testref.Must(network.Sequential(network.Shape{1, 28, 28}, j.layers...))(b)
 	prior := testref.Must(ntk.NewIsotropic(10, nil))(b)
-	p := &prepared{net: net, kernel: ntk.New(prior, net.Theta(), nil), lik: glm.Bernoulli{}, x: train.Matrix(), xTest: test.Matrix()}
+	p := &prepared{net: net, kernel: ntk.New(prior, net.Theta()), lik: glm.Bernoulli{}, x: train.Matrix(), xTest: test.Matrix()}
 	p.y = mat.NewDense(j.n, 1, train.Targets)
 	if j.c > 1 {
 		p.lik = glm.Categorical{}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -32,12 +31,11 @@ func TestDigitsExtend(t *testing.T) {
 	require.NotEqual(t, small.Train.Image(0), Digits(6, 1, 0).Train.Image(0))
 }
 
-// The matrix is the same for any number of workers, and is that of the images.
-func TestDigitsWorkers(t *testing.T) {
+// The matrix is the same for any number of processors, and is that of the images.
+func TestDigitsProcessors(t *testing.T) {
 	d := Digits(1, 300, 0)
 	many := d.Train.Matrix(nil)
-	old := runtime.GOMAXPROCS(1)
-	defer runtime.GOMAXPROCS(old)
+	testref.Procs(t, 1)
 	require.True(t, mat.Equal(many, d.Train.Matrix(nil)))
 	for i := range 300 {
 		for j, b := range d.Train.Image(i) {

@@ -31,7 +31,7 @@ func openDir(ctx context.Context, dir string, most int64) (*Data, error) {
 			Remedy: "it should hold " + strings.Join(idxStems[:], ", ") + ", plain or .gz",
 		}
 	}
-	if err := par.Do(ctx, 0, len(files), func(i int) error {
+	if err := par.Do(ctx, len(files), func(i int) error {
 		if f := &files[i]; f.path != "" {
 			f.idx, f.err = readIDXFile(ctx, f.path, []int{3, 1}[i%2], most)
 		}

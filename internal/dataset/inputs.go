@@ -283,7 +283,7 @@ func (s *Set) border(ctx context.Context) ([]float64, error) {
 	channels, h, w := s.Picture()
 	n := min(s.n, mostBorders)
 	sums := make([]int, n*channels)
-	if err := par.Do(ctx, 0, n, func(pos int) error {
+	if err := par.Do(ctx, n, func(pos int) error {
 		img, err := s.ReadImage(ctx, pos)
 		if err != nil {
 			return err

@@ -389,7 +389,7 @@ func (s *Set) MatrixTo(dst *mat.Dense, pos []int) {
 	}
 	const tile = 64
 	// The tiles return no error and the context is never done.
-	_ = par.Do(context.Background(), 0, par.Tiles(n, tile), func(t int) error {
+	_ = par.Do(context.Background(), par.Tiles(n, tile), func(t int) error {
 		lo, hi := par.Bounds(t, n, tile)
 		img := make([]byte, d)
 		for i := lo; i < hi; i++ {

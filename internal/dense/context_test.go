@@ -23,48 +23,48 @@ func (p *countdown) Err() error {
 }
 
 // longCalls are calls of many panels on a matrix of their own.
-func longCalls() map[string]func(ctx context.Context, workers int) ([]float64, error) {
+func longCalls() map[string]func(ctx context.Context) ([]float64, error) {
 	const n = 4*depth + 9
 	rnd := source(5)
 	wide, tall, square := general(rnd, n, n, 0), general(rnd, n, n, 0), general(rnd, n, n, 0)
 	a := definite(rnd, n, 0, blas.Upper)
 	factor := clone(a)
 	u, _ := Potrf(asSymmetric(factor, blas.Upper))
-	return map[string]func(ctx context.Context, workers int) ([]float64, error){
-		"Gemm": func(ctx context.Context, workers int) ([]float64, error) {
+	return map[string]func(ctx context.Context) ([]float64, error){
+		"Gemm": func(ctx context.Context) ([]float64, error) {
 			c := clone(square)
-			return c.Data, GemmContext(ctx, workers, blas.NoTrans, blas.Trans, 1, wide, tall, 1, c)
+			return c.Data, GemmContext(ctx, blas.NoTrans, blas.Trans, 1, wide, tall, 1, c)
 		},
-		"GemmUpper": func(ctx context.Context, workers int) ([]float64, error) {
+		"GemmUpper": func(ctx context.Context) ([]float64, error) {
 			c, upper := clone(square), clone(wide)
 			for i := range n {
 				clear(upper.Data[i*n : i*n+i])
 			}
-			return c.Data, GemmUpperContext(ctx, workers, tall, upper, c)
+			return c.Data, GemmUpperContext(ctx, tall, upper, c)
 		},
-		"Symm": func(ctx context.Context, workers int) ([]float64, error) {
+		"Symm": func(ctx context.Context) ([]float64, error) {
 			c := clone(square)
-			return c.Data, SymmContext(ctx, workers, blas.Right, 1, asSymmetric(a, blas.Upper), tall, 1, c)
+			return c.Data, SymmContext(ctx, blas.Right, 1, asSymmetric(a, blas.Upper), tall, 1, c)
 		},
-		"Syrk": func(ctx context.Context, workers int) ([]float64, error) {
+		"Syrk": func(ctx context.Context) ([]float64, error) {
 			c := clone(square)
-			return c.Data, SyrkContext(ctx, workers, blas.NoTrans, 1, wide, 1, asSymmetric(c, blas.Lower))
+			return c.Data, SyrkContext(ctx, blas.NoTrans, 1, wide, 1, asSymmetric(c, blas.Lower))
 		},
-		"Trsm": func(ctx context.Context, workers int) ([]float64, error) {
+		"Trsm": func(ctx context.Context) ([]float64, error) {
 			c := clone(square)
-			return c.Data, TrsmContext(ctx, workers, blas.Right, blas.NoTrans, 1, u, c)
+			return c.Data, TrsmContext(ctx, blas.Right, blas.NoTrans, 1, u, c)
 		},
-		"Potrf": func(ctx context.Context, workers int) ([]float64, error) {
+		"Potrf": func(ctx context.Context) ([]float64, error) {
 			c := clone(a)
-			t, ok, err := PotrfContext(ctx, workers, asSymmetric(c, blas.Upper))
+			t, ok, err := PotrfContext(ctx, asSymmetric(c, blas.Upper))
 			if err == nil && (!ok || t.N != n) {
 				return nil, errors.New("not positive definite")
 			}
 			return c.Data, err
 		},
-		"Pstrf": func(ctx context.Context, workers int) ([]float64, error) {
+		"Pstrf": func(ctx context.Context) ([]float64, error) {
 			c := clone(a)
-			_, rank, err := PstrfContext(ctx, workers, asSymmetric(c, blas.Upper), make([]int, n), -1)
+			_, rank, err := PstrfContext(ctx, asSymmetric(c, blas.Upper), make([]int, n), -1)
 			if err == nil && rank != n {
 				return nil, errors.New("not positive definite")
 			}
@@ -75,23 +75,26 @@ func longCalls() map[string]func(ctx context.Context, workers int) ([]float64, e
 
 // A call that is cancelled does no further panel: the context is not asked
 // again. One that is not has the bits of the call without a context, on any
-// number of workers.
+// number of processors.
 func TestContext(t *testing.T) {
 	for name, call := range longCalls() {
-		want, err := call(context.Background(), 1)
+		var want []float64
+		var err error
+		withProcs(1, func() { want, err = call(context.Background()) })
 		if err != nil {
 			t.Fatal(name, err)
 		}
 		whole := &countdown{Context: t.Context(), left: 1 << 30}
-		for _, workers := range []int{0, 1, 3} {
+		for _, procs := range []int{1, 2, 3} {
 			whole.asked = 0
-			got, err := call(whole, workers)
+			var got []float64
+			withProcs(procs, func() { got, err = call(whole) })
 			if err != nil {
 				t.Fatal(name, err)
 			}
 			for i := range want {
 				if got[i] != want[i] && want[i] == want[i] {
-					t.Fatalf("%s: %d workers change element %d", name, workers, i)
+					t.Fatalf("%s: %d processors change element %d", name, procs, i)
 				}
 			}
 		}
@@ -103,7 +106,7 @@ func TestContext(t *testing.T) {
 				continue
 			}
 			ctx := &countdown{Context: t.Context(), left: left}
-			if _, err := call(ctx, 2); !errors.Is(err, context.Canceled) {
+			if _, err := call(ctx); !errors.Is(err, context.Canceled) {
 				t.Errorf("%s: cancelled after %d panels of %d: %v", name, left, whole.asked, err)
 			}
 			if ctx.asked != left+1 {

@@ -155,11 +155,11 @@ func Contiguous(m *mat.Dense) []float64 {
 	return raw.Data[:raw.Rows*raw.Cols]
 }
 
-// EachRow calls f on every row of g, on at most workers goroutines.
-func EachRow(workers int, g blas64.General, f func(i int, row []float64)) {
+// EachRow calls f on every row of g, on several goroutines.
+func EachRow(g blas64.General, f func(i int, row []float64)) {
 	const rows = 32 // rows in a tile: enough that distributing tiles costs little
 	// Neither f nor a context that never ends gives an error.
-	_ = par.Do(context.Background(), workers, par.Tiles(g.Rows, rows), func(t int) error {
+	_ = par.Do(context.Background(), par.Tiles(g.Rows, rows), func(t int) error {
 		lo, hi := par.Bounds(t, g.Rows, rows)
 		for i := lo; i < hi; i++ {
 			f(i, Row(g, i))

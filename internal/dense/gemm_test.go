@@ -186,14 +186,16 @@ func TestGemmUpper(t *testing.T) {
 			}
 			want, got := general(rnd, s[0], s[1], 1), general(rnd, s[0], s[1], 1)
 			Gemm(blas.NoTrans, blas.NoTrans, 1, a, u, 0, want)
-			for _, workers := range []int{1, 3} {
-				if err := GemmUpperContext(context.Background(), workers, a, u, got); err != nil {
-					t.Fatal(err)
-				}
+			for _, procs := range []int{1, 3} {
+				withProcs(procs, func() {
+					if err := GemmUpperContext(context.Background(), a, u, got); err != nil {
+						t.Fatal(err)
+					}
+				})
 				for i := range s[0] {
 					for j := range s[1] {
 						if g, w := got.Data[i*got.Stride+j], want.Data[i*want.Stride+j]; g != w {
-							t.Fatalf("%d×%d with %d workers, (%d, %d): %v, want %v", s[0], s[1], workers, i, j, g, w)
+							t.Fatalf("%d×%d with %d processors, (%d, %d): %v, want %v", s[0], s[1], procs, i, j, g, w)
 						}
 					}
 				}

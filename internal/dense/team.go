@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// workersFor returns the number of goroutines that pay for the given work in multiplications, at most limit. limit
-// 0 means GOMAXPROCS.
+// workersFor returns the number of goroutines that pay for the given work in multiplications: limit 1 is one, and
+// limit 0 is at most GOMAXPROCS.
 func workersFor(work float64, limit int) int {
 	if limit == 1 || work < 2*grain {
 		return 1

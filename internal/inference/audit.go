@@ -144,7 +144,7 @@ func auditLabels(ctx context.Context, c *job.Job, p *problem.Problem, top int) (
 		return moved.Linearize(ctx, x)
 	})
 	o := &audit.Options{Top: top, MostPaired: -1, MaxMemory: p.Limits.Memory, Progress: c.Show}
-	found, err := audit.OfLabels(ctx, ntk.New(prior, net.Theta(), nil), draws, p.Examples.Y, classes, o)
+	found, err := audit.OfLabels(ctx, ntk.New(prior, net.Theta()), draws, p.Examples.Y, classes, o)
 	c.Clear()
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)

@@ -291,7 +291,7 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 	k.Scale, k.Temperature, k.NoiseScale = result.Float(found.Scale), result.Float(found.Temperature), result.Float(found.NoiseScale)
 	k.Shift, k.rateKept = result.Floats(found.Shift), found.RateKept
 	k.Rows, k.NLLSE = found.Rows, result.Float(found.StdErr)
-	network, err := score.ScoreOfContext(ctx, nil, lik, on.y, on.mean, nil, 0)
+	network, err := score.ScoreOfContext(ctx, nil, lik, on.y, on.mean, nil)
 	if err != nil {
 		return on.names.ExplainError(err)
 	}
@@ -325,7 +325,7 @@ func (k *Calibration) leaveOut(ctx context.Context, p *problem.Problem, rows []i
 	if err != nil {
 		return err
 	}
-	network, err := score.ScoreOfContext(ctx, nil, lik, m.y, m.mean, nil, 0)
+	network, err := score.ScoreOfContext(ctx, nil, lik, m.y, m.mean, nil)
 	if err != nil {
 		return err
 	}
@@ -377,7 +377,7 @@ func scoreUnder(ctx context.Context, k *score.Calibration, lik glm.Likelihood, o
 	if err != nil {
 		return nil, err
 	}
-	return score.ScoreOfContext(ctx, ScoringLink(lik, on.mean.RawMatrix().Cols), scaled, on.y, mean, cov, 0)
+	return score.ScoreOfContext(ctx, ScoringLink(lik, on.mean.RawMatrix().Cols), scaled, on.y, mean, cov)
 }
 
 // ScoringLink is the default link with fewer points a row where it takes points: the error of an average over many
@@ -385,7 +385,7 @@ func scoreUnder(ctx context.Context, k *score.Calibration, lik glm.Likelihood, o
 func ScoringLink(lik glm.Likelihood, c int) predictive.Link {
 	link := predictive.DefaultLink(lik, c)
 	if q, ok := link.(predictive.QMC); ok {
-		q.Tol, q.MaxPoints, q.Workers = 1e-3, 4096, 1
+		q.Tol, q.MaxPoints = 1e-3, 4096
 		return fewPoints{q}
 	}
 	return link
@@ -397,7 +397,7 @@ type fewPoints struct{ predictive.QMC }
 // LogPredictiveTo implements predictive.Link.
 func (l fewPoints) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error {
 	logp := mat.NewDense(len(dst), 1, dst)
-	return l.LogPredictiveScalesTo(context.Background(), logp, []float64{1}, lik, y, f, cov, l.Workers)
+	return l.LogPredictiveScalesTo(context.Background(), logp, []float64{1}, lik, y, f, cov)
 }
 
 func rowScores(s *score.Score) *result.RowScores {
@@ -455,7 +455,7 @@ func (q *Posterior) leaver(ctx context.Context, c *job.Job, p *problem.Problem) 
 	if !ok || q.How.Name != "nystrom" || s.Refitted() || q.How.mean != gp.Network || q.traceError <= looseTrace { // that of kept rows is not known
 		return q.Dual.LeaveOneOutTo, nil, nil
 	}
-	kernel := ntk.New(q.prior, p.Model.Net.Theta(), nil)
+	kernel := ntk.New(q.prior, p.Model.Net.Theta())
 	// The Jacobian of combined outputs takes no more memory than the Jacobian of all.
 	most := p.Within(mostKept, func(n int) int64 {
 		return problem.WholeBytes(float64(gp.Bytes(n, 1)) + float64(p.Model.Net.BatchBytes(n)))

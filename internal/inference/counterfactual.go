@@ -30,7 +30,7 @@ func Counterfactual(ctx context.Context, c *job.Job, p *problem.Problem, q *Post
 	if err := Changeable(flag, q.How.Name, p.Saved != nil, q.Dual.Refitted()); err != nil {
 		return nil, err
 	}
-	kernel := ntk.New(q.Prior(), p.Model.Net.Theta(), nil)
+	kernel := ntk.New(q.Prior(), p.Model.Net.Theta())
 	return counterfactual.New(ctx, q.Dual.(counterfactual.Base), kernel, p.TrainTargets(), &counterfactual.Options{MaxMemory: p.Limits.Memory, Progress: c.Show})
 }
 

@@ -124,7 +124,7 @@ func (k *Coverage) holdOut(ctx context.Context, c *job.Job, p *problem.Problem, 
 		if err := q.latent().PredictTo(ctx, f, nil, b); err != nil {
 			return err
 		}
-		return par.Do(ctx, 0, b.Len(), func(t int) error {
+		return par.Do(ctx, b.Len(), func(t int) error {
 			same := mat.NewDense(n, outputs, nil)
 			for i := range n {
 				same.SetRow(i, f.RawRowView(t))

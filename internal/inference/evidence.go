@@ -147,7 +147,7 @@ func (s *EvidenceStudy) sparseGradient(ctx context.Context, dual *sparse.Posteri
 	mean, variance := make([]float64, len(theta)), make([]float64, len(theta))
 	prior.MeanTo(mean)
 	prior.VarianceTo(variance)
-	k := ntk.New(prior, theta, nil)
+	k := ntk.New(prior, theta)
 	kernels, scatter := make([]ntk.Kernel, len(s.groups)), make([]float64, len(s.groups))
 	for g := range s.groups {
 		kernels[g] = k.GroupKernel(g)

@@ -26,7 +26,7 @@ func (q *Posterior) detect(ctx context.Context, c *job.Job, p *problem.Problem, 
 			o.MaxMemory = max(o.MaxMemory, most-p.ExactBytes(p.Examples.Train.Len()))
 		}
 	}
-	kernel := ntk.New(q.prior, p.Model.Net.Theta(), nil)
+	kernel := ntk.New(q.prior, p.Model.Net.Theta())
 	var err error
 	switch {
 	case !saved:

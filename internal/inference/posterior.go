@@ -170,7 +170,7 @@ func (f *fit) setPrecision(precision float64) error {
 	if err != nil {
 		return err
 	}
-	f.precision, f.prior, f.kernel = precision, prior, ntk.New(prior, f.theta, nil)
+	f.precision, f.prior, f.kernel = precision, prior, ntk.New(prior, f.theta)
 	return nil
 }
 
@@ -391,7 +391,7 @@ func (q *Posterior) PredictBy(ctx context.Context, function gp.Latent, task *pro
 		k := &q.Calibration.Calibration
 		out.scales = &result.Scales{Scale: cmp.Or(k.Scale, 1), Temperature: cmp.Or(k.Temperature, 1), NoiseScale: cmp.Or(k.NoiseScale, 1), Shift: k.Shift}
 	}
-	if out.Unsure, err = score.NoveltyOf(ctx, ScoringLink(lik, c), lik, out.Mean, out.Cov, 0); err != nil {
+	if out.Unsure, err = score.NoveltyOf(ctx, ScoringLink(lik, c), lik, out.Mean, out.Cov); err != nil {
 		return nil, err
 	}
 	if y != nil {

@@ -109,7 +109,7 @@ func (o *Predictions) Interval(ctx context.Context, p *problem.Problem) ([]float
 		return nil, nil
 	}
 	var lo, hi mat.Dense
-	if err := predictive.IntervalTo(ctx, &lo, &hi, 0.95, o.Likelihood, o.Tempered, o.Scaled, 0); err != nil {
+	if err := predictive.IntervalTo(ctx, &lo, &hi, 0.95, o.Likelihood, o.Tempered, o.Scaled); err != nil {
 		return nil, err
 	}
 	return []float64{lo.At(0, 0), hi.At(0, 0)}, nil

@@ -189,7 +189,7 @@ func load(ctx context.Context, c *job.Job, p *problem.Problem) (*Posterior, erro
 	if err != nil {
 		return nil, err
 	}
-	q := &Posterior{network: h.Network, refitted: f.Refit, prior: prior, Kernel: ntk.New(kernelPrior, p.Model.Net.Theta(), nil), How: how,
+	q := &Posterior{network: h.Network, refitted: f.Refit, prior: prior, Kernel: ntk.New(kernelPrior, p.Model.Net.Theta()), How: how,
 		precision: h.Prior / h.Factor, kernelPrecision: h.Prior, factor: h.Factor, gradient: float64(f.GradientNorm),
 		Evidence:   gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter), StdErr: float64(h.SE), Bound: h.Bound},
 		traceError: float64(f.TraceError), approximation: f.Approximation, certificate: f.Certificate, Tuning: f.Tuning, preflight: f.Preflight}

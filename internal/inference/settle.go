@@ -120,7 +120,7 @@ func (f *fit) kernelAt() func(factor float64) (ntk.Kernel, error) {
 		if err != nil {
 			return nil, err
 		}
-		return ntk.New(prior, f.theta, nil), nil
+		return ntk.New(prior, f.theta), nil
 	}
 }
 

@@ -162,7 +162,7 @@ func (f *fit) score(ctx context.Context, c *candidate) (nll, noise float64, err 
 			return 0, 0, err
 		}
 	}
-	s, err := score.ScoreOfContext(ctx, predictive.DefaultLink(lik, f.problem.Model.Outputs), lik, m.y, m.mean, cov, 0)
+	s, err := score.ScoreOfContext(ctx, predictive.DefaultLink(lik, f.problem.Model.Outputs), lik, m.y, m.mean, cov)
 	if err != nil {
 		return 0, 0, err
 	}

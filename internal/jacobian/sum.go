@@ -17,10 +17,9 @@ import (
 // A Sum adds up vᵀJ: the Jacobians of many examples, weighted by the columns of v. The result is a batch. It has
 // one example with one output for each column, and its Jacobian is the sum.
 type Sum struct {
-	Workers int              // 0 means GOMAXPROCS
-	Batch   *linearize.Batch // the sum; its outputs F are zero
-	Parts   []blas64.General // its Jacobian, block by block
-	tile    []float64
+	Batch *linearize.Batch // the sum; its outputs F are zero
+	Parts []blas64.General // its Jacobian, block by block
+	tile  []float64
 }
 
 // tileFloats is the most entries of the Jacobian that are formed at once, unless one example has more.
@@ -49,7 +48,7 @@ func (m *Sum) Copy(b *linearize.Batch) {
 
 // Part returns a view of columns lo to hi−1.
 func (m *Sum) Part(lo, hi int) *Sum {
-	p := &Sum{Workers: m.Workers, Batch: m.Batch.Slice(lo, hi)}
+	p := &Sum{Batch: m.Batch.Slice(lo, hi)}
 	for _, g := range m.Parts {
 		p.Parts = append(p.Parts, dense.Rows(g, lo, hi))
 	}
@@ -63,11 +62,11 @@ func (m *Sum) Add(ctx context.Context, b *linearize.Batch, v blas64.General) err
 		if table, ok := block.(*linearize.Embedding); ok {
 			// For a table, add each gradient times its weights to the row of the table that is read there. The
 			// other rows, nearly all of them, are not formed. A worker computes some columns of v, so the sums do
-			// not depend on the number of workers.
+			// not depend on the number of processors.
 			part := m.Parts[i]
 			const columns = 4
 			e := table.Table.Cols
-			if err := par.Do(ctx, m.Workers, par.Tiles(v.Cols, columns), func(tile int) error {
+			if err := par.Do(ctx, par.Tiles(v.Cols, columns), func(tile int) error {
 				lo, hi := par.Bounds(tile, v.Cols, columns)
 				for i := range v.Rows {
 					weights := dense.Row(v, i)
@@ -89,7 +88,7 @@ func (m *Sum) Add(ctx context.Context, b *linearize.Batch, v blas64.General) err
 		for lo := 0; lo < b.Len(); lo += step {
 			hi := min(lo+step, b.Len())
 			// Σ_i v_iᵀJ_i
-			err := dense.GemmContext(ctx, m.Workers, blas.Trans, blas.NoTrans, 1, dense.Rows(v, lo*c, hi*c), m.tileOf(block, lo, hi, c, width), 1, m.Parts[i])
+			err := dense.GemmContext(ctx, blas.Trans, blas.NoTrans, 1, dense.Rows(v, lo*c, hi*c), m.tileOf(block, lo, hi, c, width), 1, m.Parts[i])
 			if err != nil {
 				return err
 			}
@@ -110,7 +109,7 @@ func (m *Sum) tileOf(block linearize.Block, lo, hi, c, width int) blas64.General
 	}
 	const examples = 16 // examples of one worker at a time
 	// Neither the work nor a context that never ends gives an error.
-	_ = par.Do(context.Background(), m.Workers, par.Tiles(hi-lo, examples), func(t int) error {
+	_ = par.Do(context.Background(), par.Tiles(hi-lo, examples), func(t int) error {
 		i, j := par.Bounds(t, hi-lo, examples)
 		block.Slice(lo+i, lo+j).TileTo(dense.View(dense.Rows(tile, i*c, j*c)))
 		return nil

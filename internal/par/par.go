@@ -13,26 +13,17 @@ import (
 	"sync/atomic"
 )
 
-// Workers returns n if it is positive, and GOMAXPROCS otherwise.
-func Workers(n int) int {
-	if n > 0 {
-		return n
-	}
-	return runtime.GOMAXPROCS(0)
+// Do calls tile(i) once for each i from 0 to n−1 on at most GOMAXPROCS goroutines, and returns when all are done. If
+// ctx is done or a tile fails, it starts no more tiles. It returns the error of the failed tile with the lowest
+// number, or ctx.Err(). A panic of a tile is one of Do.
+func Do(ctx context.Context, n int, tile func(i int) error) error {
+	return DoWorker(ctx, runtime.GOMAXPROCS(0), n, func(_, i int) error { return tile(i) })
 }
 
-// Do calls tile(i) once for each i from 0 to n−1 on at most workers goroutines (workers ≤ 0 means GOMAXPROCS), and
-// returns when all are done. If ctx is done or a tile fails, it starts no more tiles. It returns the error of the
-// failed tile with the lowest number, or ctx.Err(). A panic of a tile is one of Do.
-func Do(ctx context.Context, workers, n int, tile func(i int) error) error {
-	return DoWorker(ctx, workers, n, func(_, i int) error { return tile(i) })
-}
-
-// DoWorker is Do for tiles that need scratch memory: it passes the worker's number w, 0 ≤ w < Workers(workers), to
-// the tile.
+// DoWorker is Do on at most workers goroutines, for tiles that need scratch memory: it passes the worker's number w,
+// 0 ≤ w < workers, to the tile.
 func DoWorker(ctx context.Context, workers, n int, tile func(w, i int) error) error {
-	workers = min(Workers(workers), n)
-	if workers <= 1 {
+	if workers = min(workers, n); workers <= 1 {
 		for i := range n {
 			if err := ctx.Err(); err != nil {
 				return err

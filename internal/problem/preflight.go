@@ -63,7 +63,7 @@ func (p *Problem) Preflight(ctx context.Context, at *AtTheta) (*result.Preflight
 	// The largest number of an input, in size, as the network sees it; NaN where some cannot be read.
 	e, n := p.Examples, p.Examples.Train.Len()
 	of := make([]float64, par.Tiles(n, PredictRows))
-	if par.Do(ctx, 0, len(of), func(i int) error {
+	if par.Do(ctx, len(of), func(i int) error {
 		lo, hi := par.Bounds(i, n, PredictRows)
 		x := dense.Slice(at.X, lo, hi)
 		if x == nil {

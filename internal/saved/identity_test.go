@@ -33,7 +33,7 @@ type given struct {
 	hide  bool // the examples are a Source that only passes over batches
 }
 
-func (g *given) kernel() *ntk.NTK { return ntk.New(g.prior, g.theta, nil) }
+func (g *given) kernel() *ntk.NTK { return ntk.New(g.prior, g.theta) }
 
 func (g *given) batch(t *testing.T) *linearize.Batch {
 	t.Helper()

@@ -22,7 +22,7 @@ func Conflicting(t *testing.T, precision float64) *Problem {
 	half := q.Train.Slice(0, q.N/2)
 	q.Train = linearize.Concat(half, half)
 	prior := testref.Must(ntk.NewIsotropic(precision, nil))(t)
-	q.Kernel = ntk.New(prior, q.Theta, nil)
+	q.Kernel = ntk.New(prior, q.Theta)
 	q.Likelihood = testref.Must(glm.NewGaussian(0.2))(t)
 	return q
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"math/rand/v2"
 	"runtime"
+	"runtime/metrics"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // A Countdown is a context whose Err is context.Canceled from call Left+1 on.
@@ -43,23 +46,15 @@ func Stops(t *testing.T, name string, least int64, call func(ctx context.Context
 	}
 }
 
-// NoGoroutines tests that call starts no goroutine.
+// NoGoroutines tests that call starts no goroutine where there is one processor.
 func NoGoroutines(t *testing.T, call func()) {
 	t.Helper()
-	var most, stop atomic.Int64
-	started, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		close(started)
-		for stop.Load() == 0 {
-			most.Store(max(most.Load(), int64(runtime.NumGoroutine())))
-			runtime.Gosched()
-		}
-	}()
-	<-started
-	before := int64(runtime.NumGoroutine())
+	testref.Procs(t, 1)
+	runtime.GC() // which starts goroutines of its own the first time
+	created := []metrics.Sample{{Name: "/sched/goroutines-created:goroutines"}}
+	metrics.Read(created)
+	before := created[0].Value.Uint64()
 	call()
-	stop.Store(1)
-	<-done
-	require.LessOrEqual(t, most.Load(), before)
+	metrics.Read(created)
+	require.Equal(t, before, created[0].Value.Uint64())
 }

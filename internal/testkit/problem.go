@@ -85,7 +85,7 @@ func NewProblemOf(name string, seed uint64, n, c int, lik gp.Likelihood, scale f
 	if q.Prior, err = ntk.NewLayerwise(q.Train.P, groups, []float64{0.1}); err != nil {
 		panic(err)
 	}
-	q.Kernel = ntk.New(q.Prior, q.Theta, nil)
+	q.Kernel = ntk.New(q.Prior, q.Theta)
 	q.Y = Targets(rng, lik, q.Train.F)
 	q.Fill()
 	return q

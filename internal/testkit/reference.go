@@ -52,7 +52,7 @@ func OpenReference(t testing.TB, name string) *Reference {
 		r.Prior, err = ntk.NewIsotropic(r.Scalar("delta"), nil)
 	}
 	require.NoError(t, err)
-	r.Kernel = ntk.New(r.Prior, r.Net.Theta(), nil)
+	r.Kernel = ntk.New(r.Prior, r.Net.Theta())
 	switch likelihood := r.Meta("likelihood"); likelihood {
 	case "gaussian":
 		r.Likelihood = testref.Must(glm.NewGaussian(r.Scalar("sigma2")))(t)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -214,15 +213,15 @@ func TestWriteKeepsDigits(t *testing.T) {
 	}
 }
 
-// TestWorkersDoNotMatter checks that everything is bit-identical for any
+// TestProcessorsDoNotMatter checks that everything is bit-identical for any
 // GOMAXPROCS.
-func TestWorkersDoNotMatter(t *testing.T) {
+func TestProcessorsDoNotMatter(t *testing.T) {
 	net := build(t, zoo()[10])
 	d, c, p := net.Dims()
 	rng := rand.New(rand.NewPCG(9, 10))
 	x, u := gaussianMatrix(rng, 700, d), gaussianMatrix(rng, 700, c)
 	run := func(procs int) (*mat.Dense, []float64) {
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+		testref.Procs(t, procs)
 		b := testref.Must(net.Linearize(t.Context(), x))(t)
 		var j mat.Dense
 		b.JacobianTo(&j)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -129,13 +128,12 @@ func (p bare) Batches(ctx context.Context, yield func(int, *linearize.Batch) err
 // Sums are the same, bit for bit, for any tiles, batches and numbers of
 // processors. A Source that is no Combiner gives them up to rounding.
 func TestCombinedSources(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	net, x := convNet(t)
 	b := testref.Must(net.Linearize(t.Context(), x))(t)
 	w := gaussianMatrix(rand.New(rand.NewPCG(3, 1)), 22, 2)
 	want := testref.Must(net.LinearizeCombined(t.Context(), x, w))(t)
 	for _, tile := range []int{1, 4, 11} {
-		runtime.GOMAXPROCS(tile)
+		testref.Procs(t, tile)
 		src := linearize.NewSource(net, 11, tile, rowsOf(x))
 		for _, s := range []linearize.Source{src, linearize.Rebatch(src, 3), linearize.Rebatch(linearize.Rebatch(src, 5), 2)} {
 			got, _ := collect(t, linearize.Combine(s, w))

@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"runtime"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -37,7 +38,7 @@ func (n *Network) newDerivatives(b Backpropagation, rooted bool) *Derivatives {
 	d := &Derivatives{net: n, plan: graph.NewPlan(n.prog, graph.Backpropagation(b), rooted, true), squared: graph.Squares(n.static)}
 	d.size = max(1, min(n.prog.Chunk, ggnFloats/max(1, d.plan.Floats)))
 	d.parts, d.values = make([][2][]float64, wave), make([]float64, wave)
-	for range par.Workers(0) {
+	for range runtime.GOMAXPROCS(0) {
 		s := graph.NewState(n.prog, n.static)
 		d.states = append(d.states, s)
 		d.back = append(d.back, graph.NewBackpropagator(d.plan, s, d.squared))
@@ -79,7 +80,7 @@ func (d *Derivatives) At(ctx context.Context, grad, ggn, theta []float64, x, y *
 	}
 	seed, total := logLik(loss, y, n.prog.C), 0.0
 	alone := par.Tiles(rows, d.size) == 1
-	err := inWaves(ctx, rows, d.size, func(w, i, lo, hi int) error {
+	err := inWaves(ctx, rows, d.size, len(d.states), func(w, i, lo, hi int) error {
 		// The first tile of a wave adds its sums to the result.
 		to := [2][]float64{grad, ggn}
 		for k, of := range to {

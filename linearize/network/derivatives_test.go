@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -81,8 +80,7 @@ func wide(t testing.TB, widths ...int) *network.Network {
 
 // The sums have the same bits for any number of processors, in one tile and in many.
 func TestDerivativesDoNotDependOnProcessors(t *testing.T) {
-	old := runtime.GOMAXPROCS(1)
-	defer runtime.GOMAXPROCS(old)
+	testref.Procs(t, 1)
 	net := wide(t, 100, 300, 2, 300, 100)
 	_, c, p := net.Dims()
 	rng := rand.New(rand.NewPCG(3, 43))
@@ -90,7 +88,7 @@ func TestDerivativesDoNotDependOnProcessors(t *testing.T) {
 		x, y := gaussianMatrix(rng, rows, 100), gaussianMatrix(rng, rows, c)
 		var want [2][]float64
 		for _, procs := range []int{1, 4} {
-			runtime.GOMAXPROCS(procs)
+			testref.Procs(t, procs)
 			grad, h := make([]float64, p), make([]float64, p)
 			_, err := net.NewDerivatives(network.Diagonals).At(t.Context(), grad, h, net.Theta(), x, y, gaussian(t))
 			require.NoError(t, err)

@@ -37,7 +37,7 @@ func ExampleReadONNX() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	post, err := gp.Refit(ctx, ntk.New(prior, net.Theta(), nil), train, gp.NewTargets(y, glm.Bernoulli{}), nil)
+	post, err := gp.Refit(ctx, ntk.New(prior, net.Theta()), train, gp.NewTargets(y, glm.Bernoulli{}), nil)
 	if err != nil {
 		log.Fatal(err)
 	}

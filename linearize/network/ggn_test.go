@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -180,17 +179,16 @@ func TestGGNDiagonalAgainstReference(t *testing.T) {
 	}
 }
 
-// The sums have the same bits for any number of workers.
-func TestGGNDiagonalDoesNotDependOnWorkers(t *testing.T) {
+// The sums have the same bits for any number of processors.
+func TestGGNDiagonalDoesNotDependOnProcessors(t *testing.T) {
 	ref := testref.Open(t, "structures/autoencoder")
 	net := read(t, ref)
 	x := ref.MatrixRC("x_train", 40, 64)
-	old := runtime.GOMAXPROCS(1)
-	defer runtime.GOMAXPROCS(old)
+	testref.Procs(t, 1)
 	for b := network.Exact; b <= network.FullAtConvolutions; b++ {
-		runtime.GOMAXPROCS(1)
+		testref.Procs(t, 1)
 		want := ggn(t, net, x, nil, b)
-		runtime.GOMAXPROCS(5)
+		testref.Procs(t, 5)
 		require.Equal(t, want, ggn(t, net, x, nil, b))
 	}
 }

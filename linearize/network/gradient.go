@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"runtime"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -14,13 +15,13 @@ import (
 // memory and fixes the order in which gradients are added.
 const wave = 16
 
-// inWaves works on chunks of the rows, of the given size, on all workers. After each wave
+// inWaves works on chunks of the rows, of the given size, on so many workers. After each wave
 // done gets its chunks in their order.
-func inWaves(ctx context.Context, rows, size int, work func(worker, i, lo, hi int) error, done func(i int)) error {
+func inWaves(ctx context.Context, rows, size, workers int, work func(worker, i, lo, hi int) error, done func(i int)) error {
 	tiles := par.Tiles(rows, size)
 	for first := 0; first < tiles; first += wave {
 		count := min(wave, tiles-first)
-		err := par.DoWorker(ctx, 0, count, func(w, i int) error {
+		err := par.DoWorker(ctx, workers, count, func(w, i int) error {
 			lo, hi := par.Bounds(first+i, rows, size)
 			return work(w, i, lo, hi)
 		})
@@ -48,7 +49,7 @@ type gradientSum struct {
 // newGradientSum returns the gradientSum of a program at the static values of some
 // parameters.
 func newGradientSum(p *graph.Program, static [][]float64) *gradientSum {
-	g := &gradientSum{prog: p, static: static, states: make([]*graph.State, par.Workers(0)), parts: make([][]float64, wave)}
+	g := &gradientSum{prog: p, static: static, states: make([]*graph.State, runtime.GOMAXPROCS(0)), parts: make([][]float64, wave)}
 	if len(p.Norms) > 0 {
 		g.norms = graph.NewMinibatch(p, wave)
 	}
@@ -116,7 +117,7 @@ func (g *gradientSum) add(ctx context.Context, dst []float64, x *mat.Dense, seed
 	rows, _ := x.Dims()
 	alone := par.Tiles(rows, p.Chunk) == 1
 	sum, values := 0.0, make([]float64, wave)
-	err := inWaves(ctx, rows, p.Chunk, func(w, i, lo, hi int) (err error) {
+	err := inWaves(ctx, rows, p.Chunk, len(g.states), func(w, i, lo, hi int) (err error) {
 		s := g.states[w]
 		s.Drop, s.First = g.drop, lo
 		s.Forward(contiguousRows(x, lo, hi), hi-lo)

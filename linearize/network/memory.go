@@ -3,9 +3,9 @@ package network
 import (
 	"fmt"
 	"math"
+	"runtime"
 
 	"github.com/funcgp/funcgp/internal/memory"
-	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -65,7 +65,7 @@ func (n *Network) checkBatch(rows, c int) error {
 		}
 	}
 	need := func(rows int) int64 {
-		atOnce := min(rows, memory.MulInt(par.Workers(0), n.prog.Chunk))
+		atOnce := min(rows, memory.MulInt(runtime.GOMAXPROCS(0), n.prog.Chunk))
 		return memory.Add(n.batchBytes(rows, c), memory.Mul(8*int64(atOnce), memory.Mul(int64(c), int64(stacked))))
 	}
 	if need(rows) <= fewBytes {

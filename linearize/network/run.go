@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
@@ -76,11 +77,11 @@ func contiguousRows(x *mat.Dense, lo, hi int) []float64 {
 
 // eachChunk runs the network forward on every chunk of x and calls do with the
 // state and the chunk's rows, on all workers. The chunks do not depend on the
-// number of workers.
+// number of processors.
 func (n *Network) eachChunk(ctx context.Context, x *mat.Dense, do func(s *graph.State, lo, hi int) error) error {
 	rows, _ := x.Dims()
-	states := make([]*graph.State, par.Workers(0))
-	return par.DoWorker(ctx, 0, par.Tiles(rows, n.prog.Chunk), func(w, i int) error {
+	states := make([]*graph.State, runtime.GOMAXPROCS(0))
+	return par.DoWorker(ctx, len(states), par.Tiles(rows, n.prog.Chunk), func(w, i int) error {
 		if states[w] == nil {
 			states[w] = graph.NewState(n.prog, n.static)
 		}

@@ -3,11 +3,11 @@ package network
 import (
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/onnx"
-	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network/internal/compile"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
@@ -38,7 +38,7 @@ func (n *Network) trainingProgram() (*graph.Program, error) {
 // minibatch and their gradients. Chunks of it run one after another, unless a
 // BatchNormalization needs all of them.
 func (n *Network) MinibatchBytes(batch int) int64 {
-	size, chunk := 0, n.prog.Chunk*par.Workers(0)
+	size, chunk := 0, n.prog.Chunk*runtime.GOMAXPROCS(0)
 	for _, s := range n.prog.Slots {
 		if !s.Static {
 			size += s.Size

@@ -71,7 +71,7 @@ func TestFiles(t *testing.T) {
 	lik := testref.Must(glm.NewGaussian(1))(t)
 	z := testref.Must(line{}.Linearize(t.Context(), mat.DenseCopyOf(x.Slice(0, 3, 0, d))))(t)
 	prior := testref.Must(ntk.NewIsotropic(1, nil))(t)
-	b, err := sparse.NewBuilder(t.Context(), ntk.New(prior, make([]float64, d), nil), &sparse.Inducing{Rows: []int{0, 1, 2}, Batch: z}, &sparse.Options{Mean: gp.LinearGaussian})
+	b, err := sparse.NewBuilder(t.Context(), ntk.New(prior, make([]float64, d)), &sparse.Inducing{Rows: []int{0, 1, 2}, Batch: z}, &sparse.Options{Mean: gp.LinearGaussian})
 	require.NoError(t, err)
 	base := testref.Must(b.Posterior(t.Context()))(t)
 	whole, err := shard.Compute(t.Context(), base, nil, linearize.NewSource(line{}, n, 8, func(lo, hi int) (*mat.Dense, error) {

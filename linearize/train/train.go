@@ -150,7 +150,7 @@ func (o *objective) eval(ctx context.Context, grad, theta []float64, x, y *mat.D
 // MAP returns a network with the parameters that maximize Σ log p(y|f(x;θ)) − ½(θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀), starting from the
 // parameters of n. It does not change n. x is N×D, and y has a row of targets for each example; other numbers of
 // rows panic, and so does a Precision or Mean without P numbers. The result does not depend on the number of
-// workers. If ctx is done, MAP returns its error.
+// processors. If ctx is done, MAP returns its error.
 //
 // On minibatches, Dropout drops elements. A BatchNormalization uses the moments of the minibatch, with the gradient
 // through them, and updates its running statistics as PyTorch does, the variance by the unbiased estimate. L-BFGS

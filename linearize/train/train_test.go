@@ -5,7 +5,6 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,8 +40,8 @@ func noisy(t *testing.T, seed uint64) *network.Network {
 	return n
 }
 
-// Training is bit-identical for any number of workers.
-func TestMinibatchWorkers(t *testing.T) {
+// Training is bit-identical for any number of processors.
+func TestMinibatchProcessors(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 5))
 	for name, layers := range map[string][]network.Layer{
 		"noisy":   nil,
@@ -56,7 +55,7 @@ func TestMinibatchWorkers(t *testing.T) {
 		}
 		x, y := normals(rng, 900, inputs(n)), normals(rng, 900, 2)
 		run := func(procs int) []byte {
-			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+			testref.Procs(t, procs)
 			trained, _, err := MAP(t.Context(), n, x, y, half{}, &Options{Batch: 400, Steps: 5, LBFGS: 3, Optimizer: SGD{Momentum: 0.9}, LearningRate: 1e-3})
 			require.NoError(t, err)
 			var b bytes.Buffer
@@ -65,7 +64,7 @@ func TestMinibatchWorkers(t *testing.T) {
 		}
 		want := run(1)
 		for _, procs := range []int{2, 5} {
-			require.True(t, bytes.Equal(want, run(procs)), "%s with %d workers", name, procs)
+			require.True(t, bytes.Equal(want, run(procs)), "%s with %d processors", name, procs)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func newTask(t *testing.T, q *testkit.Problem) *task {
 func withOtherPrior(t *testing.T, q *testkit.Problem) *testkit.Problem {
 	t.Helper()
 	other := *q
-	other.Kernel = ntk.New(testref.Must(ntk.NewIsotropic(3, nil))(t), q.Theta, nil)
+	other.Kernel = ntk.New(testref.Must(ntk.NewIsotropic(3, nil))(t), q.Theta)
 	return &other
 }
 

@@ -109,7 +109,7 @@ func (f *exactFit) fit(ctx context.Context, within float64) error {
 	if f.prior, err = ntk.NewIsotropic(f.delta, nil); err != nil {
 		return err
 	}
-	f.kernel = ntk.New(f.prior, f.p.net.Theta(), nil)
+	f.kernel = ntk.New(f.prior, f.p.net.Theta())
 	asked, err := f.p.net.Linearize(ctx, f.p.test.inputs(0, min(200, f.p.test.n)))
 	if err != nil {
 		return err

@@ -111,7 +111,7 @@ func kernelAt(p *problem, delta float64) (*ntk.NTK, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ntk.New(prior, p.net.Theta(), nil), nil
+	return ntk.New(prior, p.net.Theta()), nil
 }
 
 // String writes both clocks.

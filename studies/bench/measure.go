@@ -88,7 +88,7 @@ func measure(ctx context.Context, o *options) (*results, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := ntk.New(prior, p.net.Theta(), nil)
+	k := ntk.New(prior, p.net.Theta())
 	entries, r, err := fit(ctx, p, k, o)
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func measureDistance(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	return distance(ctx, p, ntk.New(prior, p.net.Theta(), nil), o.distance)
+	return distance(ctx, p, ntk.New(prior, p.net.Theta()), o.distance)
 }
 
 // fit passes over the training rows once, at the largest M, and chooses
@@ -258,7 +258,7 @@ func predictSet(ctx context.Context, entries []*entry, set rows) error {
 		if err != nil {
 			return err
 		}
-		err = par.Do(ctx, 0, len(entries), func(i int) error { return entries[i].predict(ctx, prepared, set, lo, hi) })
+		err = par.Do(ctx, len(entries), func(i int) error { return entries[i].predict(ctx, prepared, set, lo, hi) })
 		if err != nil {
 			return err
 		}

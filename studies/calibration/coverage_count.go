@@ -44,7 +44,7 @@ func (k *coverageCase) measure(ctx context.Context, o *options, split int) ([]co
 	if err != nil {
 		return nil, err
 	}
-	kernel := ntk.New(prior, nets[0].Theta(), nil)
+	kernel := ntk.New(prior, nets[0].Theta())
 	x, err := nets[0].Linearize(ctx, p.train.x)
 	if err != nil {
 		return nil, err

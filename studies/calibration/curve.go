@@ -57,7 +57,7 @@ func (p *problem) density(ctx context.Context, s, t float64, y, mean, cov *mat.D
 	if err != nil {
 		return nil, err
 	}
-	return score.ScoreOfContext(ctx, p.link(), lik, y, mean, scaled, 0)
+	return score.ScoreOfContext(ctx, p.link(), lik, y, mean, scaled)
 }
 
 // noiseFor returns the best scale of a Gaussian's noise with the covariance

@@ -86,7 +86,7 @@ func (post *posterior) novelty(ctx context.Context, p *problem, dual gp.Latent, 
 // the unscaled predictive by the multi-class probit.
 func noveltyOf(ctx context.Context, p *problem, net *network.Network, c *score.Calibration, x, mean, cov *mat.Dense) ([6][]float64, error) {
 	var out [6][]float64
-	unscaled, err := score.NoveltyOf(ctx, p.link(), p.lik, mean, cov, 0)
+	unscaled, err := score.NoveltyOf(ctx, p.link(), p.lik, mean, cov)
 	if err != nil {
 		return out, err
 	}

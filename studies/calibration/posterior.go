@@ -55,7 +55,7 @@ func (p *problem) condition(ctx context.Context, net *network.Network, f fit, pa
 	if err != nil {
 		return nil, err
 	}
-	k := ntk.New(prior, net.Theta(), nil)
+	k := ntk.New(prior, net.Theta())
 	if f.inducing > 0 {
 		return p.nystrom(ctx, net, k, prior, f, path, post)
 	}
@@ -203,7 +203,7 @@ func (p *problem) leaveOneOut(ctx context.Context, dual leftOuter, net *network.
 		if err != nil {
 			return nil, nil, err
 		}
-		k := ntk.New(prior, net.Theta(), nil)
+		k := ntk.New(prior, net.Theta())
 		keep, err := gp.Keep(ctx, k, s.Data(), s.Sites(), &gp.KeepOptions{Most: mostKept})
 		if err != nil {
 			return nil, nil, err

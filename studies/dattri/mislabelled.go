@@ -175,7 +175,7 @@ func (s *study) audits(ctx context.Context, q *evaluate.Problem, wrong []bool, d
 		}
 		return moved.Linearize(ctx, q.X)
 	})
-	byLabels, err := audit.OfLabels(ctx, ntk.New(prior, net.Theta(), nil), draws, q.Y, classes, o)
+	byLabels, err := audit.OfLabels(ctx, ntk.New(prior, net.Theta()), draws, q.Y, classes, o)
 	if err != nil {
 		return nil, err
 	}

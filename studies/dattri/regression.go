@@ -69,7 +69,7 @@ func (s *study) judgeRegression(ctx context.Context, d *rows, optimum bool) ([]j
 	if err != nil {
 		return nil, err
 	}
-	r.Workers = 1
+	r.AtOnce = 1
 	at := shares
 	if optimum {
 		at = []float64{1}

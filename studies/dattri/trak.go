@@ -29,7 +29,7 @@ func (s *study) trak(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.Workers = 1
+	r.AtOnce = 1
 	var runs []evaluate.Run
 	var halves [][]int
 	for k := range s.halves {

@@ -81,7 +81,7 @@ func modeOf(t *testing.T, p *evaluate.Problem, precision float64) []float64 {
 	require.NoError(t, err)
 	prior, err := ntk.NewIsotropic(precision, nil)
 	require.NoError(t, err)
-	post, err := gp.Refit(t.Context(), ntk.New(prior, p.Network.Theta(), nil), train, gp.NewTargets(p.Y, p.Likelihood), nil)
+	post, err := gp.Refit(t.Context(), ntk.New(prior, p.Network.Theta()), train, gp.NewTargets(p.Y, p.Likelihood), nil)
 	require.NoError(t, err)
 	rows, c := x.F.Dims()
 	mean, cov := mat.NewDense(rows, c, nil), mat.NewDense(rows*c, c, nil)
@@ -135,7 +135,7 @@ func TestRemovalsRetrain(t *testing.T) {
 	require.Positive(t, some)
 }
 
-// Nothing depends on the number of workers or on the files of an earlier call, and a row
+// Nothing depends on the number of processors or on the files of an earlier call, and a row
 // of one output is of class 1 above 0.
 func TestRemovalsGoOn(t *testing.T) {
 	m := removals(t, t.TempDir())
@@ -144,7 +144,7 @@ func TestRemovalsGoOn(t *testing.T) {
 	got, err := m.Flips(t.Context(), []int{2, 8, 20})
 	require.NoError(t, err)
 	require.Equal(t, want, got)
-	m.Retraining.Dir, m.Retraining.Workers = "", 3
+	m.Retraining.Dir, m.Retraining.AtOnce = "", 3
 	got, err = m.Flips(t.Context(), []int{2, 8, 20})
 	require.NoError(t, err)
 	require.Equal(t, want, got)

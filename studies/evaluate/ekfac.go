@@ -45,7 +45,7 @@ func (e EKFAC) Attribute(ctx context.Context, p *Problem) ([]Attribution, error)
 	if err != nil {
 		return nil, err
 	}
-	factors, err := weightspace.SumFactors(ctx, train, sites, false, &weightspace.Options{Workers: p.Workers, MaxMemory: p.MaxMemory})
+	factors, err := weightspace.SumFactors(ctx, train, sites, false, &weightspace.Options{MaxMemory: p.MaxMemory})
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (e EKFAC) Attribute(ctx context.Context, p *Problem) ([]Attribution, error)
 		if !ok || own.A == nil || own.Weight == nil {
 			return nil, fmt.Errorf("evaluate: layer %s is not dense; EK-FAC is for networks of dense layers", f.Name)
 		}
-		layer := ekfacLayer{workers: p.Workers, damping: e.Damping}
+		layer := ekfacLayer{damping: e.Damping}
 		if err := layer.rotate(f, own); err != nil {
 			return nil, err
 		}
@@ -80,7 +80,6 @@ func (e EKFAC) Attribute(ctx context.Context, p *Problem) ([]Attribution, error)
 // An ekfacLayer has eigenvectors of the factors of a layer as columns, and the inverse of
 // the damped eigenvalues, a row for each of U_G and a column for each of U_A.
 type ekfacLayer struct {
-	workers int
 	damping float64
 	ua, ug  mat.Dense
 	inverse blas64.General
@@ -150,7 +149,7 @@ func (l *ekfacLayer) correct(ctx context.Context, o *linearize.Outer, root *mat.
 	a := l.rotated(o)
 	g := product(o.G.RawMatrix(), l.ug.RawMatrix()) // N·C×out
 	squares := dense.New(a.Rows, g.Cols)            // Σ_c (U_Gᵀg_nc)²
-	err := par.Do(ctx, l.workers, a.Rows, func(n int) error {
+	err := par.Do(ctx, a.Rows, func(n int) error {
 		to, c := dense.Row(squares, n), o.C
 		mixed := make([]float64, g.Cols)
 		for k := range c {
@@ -187,7 +186,7 @@ func (l *ekfacLayer) correct(ctx context.Context, o *linearize.Outer, root *mat.
 func (l *ekfacLayer) add(ctx context.Context, scores *mat.Dense, x, r *linearize.Outer) error {
 	at, an := l.rotated(x), l.rotated(r)
 	gt, gn := product(x.G.RawMatrix(), l.ug.RawMatrix()), product(r.G.RawMatrix(), l.ug.RawMatrix())
-	return par.Do(ctx, l.workers, at.Rows, func(t int) error {
+	return par.Do(ctx, at.Rows, func(t int) error {
 		step := dense.New(gt.Cols, at.Cols)
 		for j, g := range dense.Row(gt, t) {
 			row, inverse := dense.Row(step, j), dense.Row(l.inverse, j)

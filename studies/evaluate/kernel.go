@@ -77,8 +77,8 @@ func (m Kernel) Fit(ctx context.Context, p *Problem) (*KernelFit, error) {
 		return nil, err
 	}
 	theta := p.Network.Theta()
-	f := &KernelFit{atTheta: m.AtTheta, p: p, train: train, kernel: ntk.New(prior, theta, &ntk.Options{Workers: p.Workers})}
-	o := &kept.Options{Strength: m.Strength, Workers: p.Workers, MaxMemory: p.MaxMemory}
+	f := &KernelFit{atTheta: m.AtTheta, p: p, train: train, kernel: ntk.New(prior, theta)}
+	o := &kept.Options{Strength: m.Strength, MaxMemory: p.MaxMemory}
 	atTheta, err := gp.SitesFrom(ctx, train, gp.NewTargets(p.Y, p.Likelihood))
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (m Kernel) Fit(ctx context.Context, p *Problem) (*KernelFit, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.thin, err = gp.FitKept(ctx, f.kernel, train, f.post.Sites(), f.post.Kept(), &gp.Options{Workers: p.Workers, MaxMemory: p.MaxMemory})
+	f.thin, err = gp.FitKept(ctx, f.kernel, train, f.post.Sites(), f.post.Kept(), &gp.Options{MaxMemory: p.MaxMemory})
 	return f, err
 }
 

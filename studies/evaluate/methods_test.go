@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/linearize/train"
@@ -290,7 +291,7 @@ func TestKernelIsExplained(t *testing.T) {
 			}
 			prior, err := ntk.NewIsotropic(2, mean)
 			require.NoError(t, err)
-			k := ntk.New(prior, p.Network.Theta(), nil)
+			k := ntk.New(prior, p.Network.Theta())
 			train, err := p.Network.Linearize(t.Context(), p.X)
 			require.NoError(t, err)
 			post, err := gp.Refit(t.Context(), k, train, gp.NewTargets(p.Y, p.Likelihood), nil)
@@ -458,19 +459,19 @@ func methods() map[string]evaluate.Method {
 	}
 }
 
-// Every method gives finite T×N scores that are bit-identical for any number of workers,
+// Every method gives finite T×N scores that are bit-identical for any number of processors,
 // belong to each test row alone, and follow the training rows into another order.
 func TestConformance(t *testing.T) {
 	for _, outputs := range []int{1, 3} {
 		for name, m := range methods() {
 			p := problem(t, outputs)
-			p.Workers = 1
+			testref.Procs(t, 1)
 			want := attribute(t, m, p)
 			order := rand.New(rand.NewPCG(1, 2)).Perm(40)
 			other, few := *p, *p
 			other.X, other.Y = permuted(p.X, order), permuted(p.Y, order)
 			few.TestX, few.TestY = permuted(p.TestX, []int{5, 2}), permuted(p.TestY, []int{5, 2})
-			p.Workers = 3
+			testref.Procs(t, 3)
 			for what, scores := range attribute(t, m, p) {
 				require.True(t, mat.Equal(want[what], scores), "%s: %s", name, what)
 				rows, n := scores.Dims()

@@ -28,7 +28,6 @@ type Problem struct {
 	Initial    []float64 // the parameters before training, P; nil where they are not known
 	// Checkpoints are networks on the way to Network, for TracIn and AlongTraining.
 	Checkpoints []Checkpoint
-	Workers     int   // goroutines; 0 means GOMAXPROCS. Scores do not depend on it
 	MaxMemory   int64 // bytes; 0 means what gp.MemoryBudget says
 }
 
@@ -126,5 +125,5 @@ func (p *Problem) unit(net *network.Network) (*ntk.NTK, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ntk.New(prior, net.Theta(), &ntk.Options{Workers: p.Workers}), nil
+	return ntk.New(prior, net.Theta()), nil
 }

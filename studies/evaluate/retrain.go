@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 
 	"gonum.org/v1/gonum/mat"
@@ -35,9 +37,9 @@ type Retraining struct {
 	// Dir is the directory of the files, made where it is not there. A file's name says
 	// what its outputs depend on, so that any evaluations may share it. "" keeps none.
 	Dir string
-	// Workers is how many networks are trained at once; 0 means GOMAXPROCS. The outputs
+	// AtOnce is how many networks are trained at once; 0 means GOMAXPROCS. The outputs
 	// do not depend on it.
-	Workers int
+	AtOnce int
 	// Progress, if not nil, is called with the number of runs that are done, from one
 	// goroutine at a time.
 	Progress func(done, total int)
@@ -155,7 +157,7 @@ func (r *Retraining) Outputs(ctx context.Context, runs []Run) ([]*mat.Dense, err
 	out := make([]*mat.Dense, len(runs))
 	var mu sync.Mutex
 	done := 0
-	err := par.Do(ctx, r.Workers, len(runs), func(i int) (err error) {
+	err := par.DoWorker(ctx, cmp.Or(r.AtOnce, runtime.GOMAXPROCS(0)), len(runs), func(_, i int) (err error) {
 		if out[i], err = r.outputs(ctx, runs[i], data); err != nil {
 			return err
 		}

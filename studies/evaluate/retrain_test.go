@@ -42,14 +42,14 @@ func requireSame(t *testing.T, want, got []*mat.Dense) {
 	}
 }
 
-// Outputs are bit-identical whether they are computed at once, by any number of workers,
+// Outputs are bit-identical whether they are computed at once, by any number of processors,
 // or go on from the files of an interrupted call; and those that are there are not
 // computed again.
 func TestRetrainingGoesOn(t *testing.T) {
 	want, err := retraining(t, "").Outputs(t.Context(), runs(6))
 	require.NoError(t, err)
 	r := retraining(t, filepath.Join(t.TempDir(), "deep", "runs"))
-	r.Workers = 1
+	r.AtOnce = 1
 	ctx, cancel := context.WithCancel(t.Context())
 	r.Progress = func(done, total int) {
 		require.Equal(t, 6, total)
@@ -62,7 +62,7 @@ func TestRetrainingGoesOn(t *testing.T) {
 	files, err := os.ReadDir(r.Dir)
 	require.NoError(t, err)
 	require.Len(t, files, 2)
-	r.Progress, r.Workers = nil, 3
+	r.Progress, r.AtOnce = nil, 3
 	got, err := r.Outputs(t.Context(), runs(6))
 	require.NoError(t, err)
 	requireSame(t, want, got)

@@ -141,7 +141,7 @@ func project(ctx context.Context, dst blas64.General, b *linearize.Batch, signs 
 		lo, hi := par.Bounds(k, b.Len(), projectedRows)
 		var j mat.Dense
 		b.Slice(lo, hi).JacobianTo(&j)
-		if err := dense.GemmContext(ctx, 0, blas.NoTrans, blas.NoTrans, 1, j.RawMatrix(), signs, 0, dense.Rows(dst, lo, hi)); err != nil {
+		if err := dense.GemmContext(ctx, blas.NoTrans, blas.NoTrans, 1, j.RawMatrix(), signs, 0, dense.Rows(dst, lo, hi)); err != nil {
 			return err
 		}
 	}

@@ -112,7 +112,7 @@ func (h *hessians) rows(ctx context.Context, kind string) (*pictures, *autoencod
 func halve(x *mat.Dense, side int) *mat.Dense {
 	half := side / 2
 	out := mat.NewDense(dense.Count(x), half*half, nil)
-	dense.EachRow(0, x.RawMatrix(), func(i int, row []float64) {
+	dense.EachRow(x.RawMatrix(), func(i int, row []float64) {
 		for k := range half * half {
 			at := k/half*2*side + k%half*2
 			out.Set(i, k, (row[at]+row[at+1]+row[at+side]+row[at+side+1])/4)

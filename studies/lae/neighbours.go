@@ -26,7 +26,7 @@ func (n *labelling) classes(codes, cov *mat.Dense, k int) []int {
 	rows, l := codes.Dims()
 	m, _ := n.codes.Dims()
 	out := make([]int, rows)
-	dense.EachRow(0, codes.RawMatrix(), func(i int, z []float64) {
+	dense.EachRow(codes.RawMatrix(), func(i int, z []float64) {
 		type neighbour struct {
 			at       int
 			distance float64 // squared, by which the nearest are found

@@ -116,7 +116,7 @@ func (j job) prepare(ctx context.Context) (*prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.kernel = timedKernel{NTK: ntk.New(prior, p.net.Theta(), nil), clock: &p.clock}
+	p.kernel = timedKernel{NTK: ntk.New(prior, p.net.Theta()), clock: &p.clock}
 	if j.Inducing == 0 {
 		p.shape.choose(p.shape.gram(float64(j.N)), float64(j.N))
 		return p, nil

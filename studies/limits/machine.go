@@ -25,7 +25,7 @@ func (r *results) probe(ctx context.Context) {
 	r.Gemm = append(r.Gemm, 2*order*order*order/secondsOf(times, func() { dense.Gemm(blas.NoTrans, blas.NoTrans, 1, a, b, 0, c) }))
 	x, y, z := make([]float64, length), make([]float64, length), make([]float64, length)
 	r.Triad = append(r.Triad, 24*length/secondsOf(times, func() {
-		_ = par.Do(ctx, r.Threads, r.Threads, func(w int) error {
+		_ = par.Do(ctx, r.Threads, func(w int) error {
 			lo, hi := w*length/r.Threads, (w+1)*length/r.Threads
 			x, y, z := x[lo:hi], y[lo:hi], z[lo:hi]
 			for i := range x {

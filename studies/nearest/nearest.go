@@ -101,7 +101,7 @@ func (s *search) at(ctx context.Context, t float64) (Mode, error) {
 	if err != nil {
 		return m, err
 	}
-	kernel := ntk.New(prior, s.net.Theta(), nil)
+	kernel := ntk.New(prior, s.net.Theta())
 	if s.post == nil {
 		s.post, err = gp.Refit(ctx, kernel, s.b, gp.NewTargets(s.y, s.lik), nil)
 	} else {

@@ -64,7 +64,7 @@ func measure(ctx context.Context, p *problem, inducing int) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := ntk.New(prior, p.net.Theta(), nil)
+	k := ntk.New(prior, p.net.Theta())
 	r := &result{Case: p.name, Rows: train.Len(), Outputs: train.Outputs(), Inducing: inducing}
 	var post gp.Dual
 	before := heap()
@@ -107,7 +107,7 @@ func measure(ctx context.Context, p *problem, inducing int) (*result, error) {
 			return nil, 0, 0, err
 		}
 		// The entropy of several classes does not take the link.
-		entropy, err := score.NoveltyOf(ctx, linkOf(b.Outputs()), p.lik, b.F, &cov, 0)
+		entropy, err := score.NoveltyOf(ctx, linkOf(b.Outputs()), p.lik, b.F, &cov)
 		if err != nil {
 			return nil, 0, 0, err
 		}

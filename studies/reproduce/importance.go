@@ -179,7 +179,7 @@ func (s *importanceStudy) run(ctx context.Context, seed uint64, progress Progres
 	if err != nil {
 		return nil, err
 	}
-	f.kernel = ntk.New(prior, net.Theta(), nil)
+	f.kernel = ntk.New(prior, net.Theta())
 	r := &importanceResult{Test: test.Len(), Parameters: params, GradientNorm: result.Float(trained.GradientNorm)}
 	if r.Network, err = scoreMAP(glm.Bernoulli{}, f.yTest, f.test.F); err != nil {
 		return nil, err

@@ -4,7 +4,7 @@
 // done yet, keeps the result of each in a file, and makes the study's page, tables
 // and plots from all results. A new study is a file with a Study and a line in
 // Studies. Its steps are independent of each other and return the same for any
-// number of workers; each returns a value that encoding/json keeps, with
+// number of processors; each returns a value that encoding/json keeps, with
 // report.Float where a number may be NaN or infinite.
 //
 //	var noise = &Study{

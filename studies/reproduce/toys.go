@@ -184,7 +184,7 @@ func (s *toyScore) add(o *toyScore, share result.Float) {
 
 // score fits the Laplace posterior over functions and scores it.
 func (m *toyModel) score(ctx context.Context) (*toyScore, error) {
-	kernel := ntk.New(m.prior, m.net.Theta(), nil)
+	kernel := ntk.New(m.prior, m.net.Theta())
 	sites, err := gp.NewSites(gp.NewTargets(m.y, m.lik), m.train.F)
 	if err != nil {
 		return nil, err

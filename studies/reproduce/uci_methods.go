@@ -273,7 +273,7 @@ func (m *linearized) refit(ctx context.Context) (gp.Latent, leaveOut, error) {
 }
 
 func (m *linearized) functionRefit(ctx context.Context) (gp.Latent, leaveOut, error) {
-	e, err := gp.Refit(ctx, ntk.New(m.prior, m.theta, nil), m.train, gp.NewTargets(m.data.Train.Y, m.lik), &gp.Options{MaxMemory: m.job.o.MaxMemory})
+	e, err := gp.Refit(ctx, ntk.New(m.prior, m.theta), m.train, gp.NewTargets(m.data.Train.Y, m.lik), &gp.Options{MaxMemory: m.job.o.MaxMemory})
 	if err != nil {
 		return nil, nil, err
 	}

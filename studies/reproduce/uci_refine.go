@@ -58,7 +58,7 @@ func (m *linearized) variational(ctx context.Context) error {
 	if !m.inFunctionSpace() {
 		return m.refineDraws(ctx, "variational", false)
 	}
-	q, err := variational.RefineFunction(ctx, ntk.New(m.prior, m.theta, nil), m.train, m.data.Train.Y, m.lik, m.refineOptions())
+	q, err := variational.RefineFunction(ctx, ntk.New(m.prior, m.theta), m.train, m.data.Train.Y, m.lik, m.refineOptions())
 	if err != nil {
 		return err
 	}

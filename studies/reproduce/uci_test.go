@@ -237,7 +237,7 @@ func TestRefineTolerance(t *testing.T) {
 	m := trainedJob(t, 3, 40)
 	o := m.refineOptions()
 	var a, b, covA, covB mat.Dense
-	kernel := ntk.New(m.prior, m.theta, nil)
+	kernel := ntk.New(m.prior, m.theta)
 	loose, err := variational.RefineFunction(t.Context(), kernel, m.train, m.data.Train.Y, m.lik, o)
 	require.NoError(t, err)
 	require.NoError(t, loose.PredictTo(t.Context(), &b, &covB, m.held))

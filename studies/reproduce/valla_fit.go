@@ -342,7 +342,7 @@ func (f *vallaFit) largest(ctx context.Context, scale float64, mean, cov *mat.De
 		scales[i] = scale * math.Exp2(float64(i)/perOctave)
 	}
 	logp := mat.NewDense(count(rows.X), len(scales), nil)
-	if err := vallaLink.LogPredictiveScalesTo(ctx, logp, scales, glm.Categorical{}, rows.Y, mean, cov, 0); err != nil {
+	if err := vallaLink.LogPredictiveScalesTo(ctx, logp, scales, glm.Categorical{}, rows.Y, mean, cov); err != nil {
 		return 0, err
 	}
 	loss := make([]float64, count(rows.X))
@@ -397,7 +397,7 @@ func vallaDiagonal(ctx context.Context, f *vallaFit) (*vallaScores, error) {
 		if err != nil {
 			return nil, err
 		}
-		k := ntk.New(prior, f.net.Theta(), nil)
+		k := ntk.New(prior, f.net.Theta())
 		return func(_ context.Context, cov *mat.Dense, x *linearize.Batch) error { k.DiagTo(cov, x); return nil }, nil
 	})
 	if err != nil {
@@ -448,7 +448,7 @@ func (f *vallaFit) nystrom(ctx context.Context, delta float64) (*vallaChoice, er
 		if err != nil {
 			return nil, err
 		}
-		k := ntk.New(prior, f.net.Theta(), nil)
+		k := ntk.New(prior, f.net.Theta())
 		z, err := sparse.Select(ctx, sparse.Stratified{Labels: labels}, k, f.source, f.study.inducing, nil)
 		if err != nil {
 			return nil, err

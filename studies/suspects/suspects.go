@@ -244,7 +244,7 @@ func densities(a *audit.Audit) []float64 {
 func posteriors(ctx context.Context, t *trained.Table, net *network.Network, b *linearize.Batch, y *mat.Dense, list map[string][]float64) error {
 	kernel := func(factor float64) (ntk.Kernel, error) {
 		prior, err := ntk.NewIsotropic(factor, nil)
-		return ntk.New(prior, net.Theta(), nil), err
+		return ntk.New(prior, net.Theta()), err
 	}
 	match, err := trained.Match(ctx, net, b.X, y, t.Likelihood)
 	if err != nil {
@@ -311,7 +311,7 @@ func labels(ctx context.Context, t *trained.Table, net *network.Network, b *line
 	if _, real := t.Likelihood.(*glm.Gaussian); real {
 		classes = 0
 	}
-	found, err := audit.OfLabels(ctx, ntk.New(kernel, net.Theta(), nil), draws, y, classes, &audit.Options{MostPaired: -1, Supports: -1})
+	found, err := audit.OfLabels(ctx, ntk.New(kernel, net.Theta()), draws, y, classes, &audit.Options{MostPaired: -1, Supports: -1})
 	if err != nil {
 		return nil, err
 	}

@@ -145,7 +145,7 @@ func Match(ctx context.Context, net *network.Network, x, y *mat.Dense, lik glm.L
 	}
 	kernel := func(factor float64) (ntk.Kernel, error) {
 		prior, err := ntk.NewIsotropic(factor, nil)
-		return ntk.New(prior, net.Theta(), nil), err
+		return ntk.New(prior, net.Theta()), err
 	}
 	start, err := kernel(1)
 	if err != nil {
@@ -186,7 +186,7 @@ func standardize(of, also *mat.Dense) error {
 // 32. Weight decay is that of a mean loss, so that the precision grows with n.
 func (t *Table) Retraining(r *Rows, n int, dir string) (*evaluate.Retraining, error) {
 	_, d := r.X.Dims()
-	e := &evaluate.Retraining{X: r.X, Y: r.Y, Test: r.TestX, Loss: t.Likelihood, Dir: dir, Workers: 1,
+	e := &evaluate.Retraining{X: r.X, Y: r.Y, Test: r.TestX, Loss: t.Likelihood, Dir: dir, AtOnce: 1,
 		Network: func(seed uint64) (*network.Network, error) {
 			var layers []network.Layer
 			for _, units := range t.Hidden {

@@ -3,7 +3,6 @@ package variational
 import (
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // A brute is the lower bound in weight space, by its definition: q = N(μ, L Lᵀ).
@@ -244,14 +244,13 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// A refinement has the same bits for any number of workers.
-func TestWorkers(t *testing.T) {
+// A refinement has the same bits for any number of processors.
+func TestProcessors(t *testing.T) {
 	q := testkit.NewProblemOf("categorical", 9, 12, 5, glm.Categorical{}, 1, 4)
 	var want *Function
 	for _, n := range []int{1, 3, 8} {
-		before := runtime.GOMAXPROCS(n)
-		f, err := RefineFunction(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, &Options{Points: 256, Workers: n})
-		runtime.GOMAXPROCS(before)
+		testref.Procs(t, n)
+		f, err := RefineFunction(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, &Options{Points: 256})
 		require.NoError(t, err)
 		if want == nil {
 			want = f

@@ -24,7 +24,6 @@ type DrawsOptions struct {
 	Rate     float64 // of a step, at most 1; 0 means 0.5
 	Draws    int     // of a step, an even number; 0 means 32
 	Seed     uint64
-	Workers  int // 0 means GOMAXPROCS
 }
 
 func (o *DrawsOptions) withDefaults() DrawsOptions {
@@ -52,7 +51,6 @@ type Drawn struct {
 	mean     []float64
 	upper    blas64.Triangular // U with Q = UᵀU, of all parameters
 	diagonal []float64         // of Q, where parameters are independent; else nil
-	workers  int
 }
 
 // Center returns the mean. It must not be changed.
@@ -92,7 +90,7 @@ func (q *Drawn) drawTo(ctx context.Context, dst *mat.Dense, rng *rand.Rand, refl
 				row[j] /= math.Sqrt(q.diagonal[j])
 			}
 		}
-	} else if err := dense.TrsmContext(ctx, q.workers, blas.Right, blas.Trans, 1, q.upper, dense.Slice(dst, 0, half).RawMatrix()); err != nil {
+	} else if err := dense.TrsmContext(ctx, blas.Right, blas.Trans, 1, q.upper, dense.Slice(dst, 0, half).RawMatrix()); err != nil {
 		return err
 	}
 	for i := half; i < s; i++ {
@@ -156,7 +154,7 @@ type drawsRun struct {
 func newDrawsRun(x *linearize.Batch, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *DrawsOptions) (*drawsRun, error) {
 	p := len(theta)
 	r := &drawsRun{x: x, y: y, lik: lik, theta: theta, mu0: make([]float64, p), precision: make([]float64, p), o: o.withDefaults(), full: mat.NewDense(p, p, nil)}
-	r.q = &Drawn{mean: append([]float64(nil), theta...), workers: r.o.Workers}
+	r.q = &Drawn{mean: append([]float64(nil), theta...)}
 	prior.MeanTo(r.mu0)
 	prior.VarianceTo(r.precision)
 	for i, v := range r.precision {
@@ -234,7 +232,7 @@ func (r *drawsRun) curvature(ctx context.Context, w *mat.Dense, part float64) er
 			r.q.diagonal[i] = data[i*p+i]
 		}
 	}
-	u, ok, err := dense.PotrfContext(ctx, r.o.Workers, blas64.Symmetric{Uplo: blas.Upper, N: p, Stride: p, Data: append([]float64(nil), data...)})
+	u, ok, err := dense.PotrfContext(ctx, blas64.Symmetric{Uplo: blas.Upper, N: p, Stride: p, Data: append([]float64(nil), data...)})
 	if err == nil && !ok {
 		err = fmt.Errorf("variational: the precision is not positive definite; raise that of the prior")
 	}

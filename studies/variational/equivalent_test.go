@@ -130,7 +130,7 @@ func (r *regression) fit(t *testing.T) *gp.Exact {
 	}
 	x := linearize.Concat(r.batches...)
 	x.Model = linearize.ModelFingerprint{}
-	e, err := gp.Fit(t.Context(), ntk.New(r.prior, r.mu, nil), x, all, &gp.Options{Mean: gp.LinearGaussian})
+	e, err := gp.Fit(t.Context(), ntk.New(r.prior, r.mu), x, all, &gp.Options{Mean: gp.LinearGaussian})
 	require.NoError(t, err)
 	return e
 }

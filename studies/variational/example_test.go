@@ -47,12 +47,12 @@ func ExampleRefineFunction() {
 		fmt.Println(err)
 		return
 	}
-	q, err := variational.RefineFunction(ctx, ntk.New(prior, net.Theta(), nil), b, y, glm.Bernoulli{}, nil)
+	q, err := variational.RefineFunction(ctx, ntk.New(prior, net.Theta()), b, y, glm.Bernoulli{}, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	laplace, err := gp.Refit(ctx, ntk.New(prior, net.Theta(), nil), b, gp.NewTargets(y, glm.Bernoulli{}), nil)
+	laplace, err := gp.Refit(ctx, ntk.New(prior, net.Theta()), b, gp.NewTargets(y, glm.Bernoulli{}), nil)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -131,7 +131,7 @@ func ExampleNatural_Step() {
 			sites.Root.Set(6*s+i, 0, math.Sqrt(rate/2*lambda[0]))
 		}
 	}
-	kernel := ntk.New(regression, mu, nil)
+	kernel := ntk.New(regression, mu)
 	process, err := gp.Fit(ctx, kernel, linearize.Concat(batches...), sites, &gp.Options{Mean: gp.LinearGaussian})
 	if err != nil {
 		fmt.Println(err)

@@ -26,7 +26,6 @@ type Gaussian struct {
 	precision blas64.Symmetric // its upper triangle
 	u         blas64.Triangular
 	logDet    float64
-	workers   int
 }
 
 var _ weightspace.Draws = (*Gaussian)(nil)
@@ -79,7 +78,7 @@ func (q *Gaussian) factor(ctx context.Context) error {
 	copy(u.Data, q.precision.Data)
 	var ok bool
 	var err error
-	if q.u, ok, err = dense.PotrfContext(ctx, q.workers, u); err != nil {
+	if q.u, ok, err = dense.PotrfContext(ctx, u); err != nil {
 		return err
 	}
 	for i := range p {
@@ -120,7 +119,7 @@ func (q *Gaussian) SampleTo(ctx context.Context, dst *mat.Dense, rng *rand.Rand)
 		}
 	}
 	// θ = μ + U⁻¹ε
-	if err := dense.TrsmContext(ctx, q.workers, blas.Right, blas.Trans, 1, q.u, dst.RawMatrix()); err != nil {
+	if err := dense.TrsmContext(ctx, blas.Right, blas.Trans, 1, q.u, dst.RawMatrix()); err != nil {
 		return err
 	}
 	for i := range s {
@@ -184,7 +183,7 @@ func (l *latent) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize
 	if err != nil {
 		return err
 	}
-	return dense.GemmContext(ctx, l.q.workers, blas.NoTrans, blas.Trans, 1, v, v, 0, cov.RawMatrix())
+	return dense.GemmContext(ctx, blas.NoTrans, blas.Trans, 1, v, v, 0, cov.RawMatrix())
 }
 
 // half returns J U⁻¹, T·C×P.
@@ -192,7 +191,7 @@ func (l *latent) half(ctx context.Context, x *linearize.Batch) (blas64.General, 
 	var j mat.Dense
 	x.JacobianTo(&j)
 	v := j.RawMatrix()
-	return v, dense.TrsmContext(ctx, l.q.workers, blas.Right, blas.NoTrans, 1, l.q.u, v)
+	return v, dense.TrsmContext(ctx, blas.Right, blas.NoTrans, 1, l.q.u, v)
 }
 
 func (l *latent) meanTo(mean *mat.Dense, x *linearize.Batch) {

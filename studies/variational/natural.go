@@ -55,7 +55,6 @@ type Natural struct {
 	At func(ctx context.Context, theta []float64, x *mat.Dense) (*linearize.Batch, error)
 
 	MaxMemory int64 // bytes; 0 means 80 % of the machine's free memory
-	Workers   int   // 0 means GOMAXPROCS; results do not depend on it
 }
 
 // A Network is a model N that can be linearized at other parameters, such as
@@ -99,7 +98,7 @@ func (v *Natural) Step(ctx context.Context, q *Gaussian, samples, x, y *mat.Dens
 	if err := checkParameters(p, 2, v.MaxMemory); err != nil {
 		return nil, err
 	}
-	to := &Gaussian{precision: newSymmetric(p), workers: v.Workers}
+	to := &Gaussian{precision: newSymmetric(p)}
 	mu0, variance := make([]float64, p), make([]float64, p)
 	v.Prior.MeanTo(mu0)
 	v.Prior.VarianceTo(variance)
@@ -230,7 +229,7 @@ func (v *Natural) addGGN(ctx context.Context, q *Gaussian, part naturalPart, fac
 			dense.Gemm1(blas.Trans, blas.NoTrans, 1, dense.Slice(part.root, (lo+i)*c, (lo+i+1)*c).RawMatrix(),
 				dense.Slice(tile, i*c, (i+1)*c).RawMatrix(), 0, dense.Rows(rj, i*c, (i+1)*c))
 		}
-		if err := dense.SyrkContext(ctx, v.Workers, blas.Trans, factor, dense.Rows(rj, 0, (hi-lo)*c), 1, q.precision); err != nil {
+		if err := dense.SyrkContext(ctx, blas.Trans, factor, dense.Rows(rj, 0, (hi-lo)*c), 1, q.precision); err != nil {
 			return err
 		}
 	}

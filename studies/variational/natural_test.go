@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -142,7 +141,7 @@ func TestUpdatesOfLinearNetwork(t *testing.T) {
 	}
 }
 
-// The same seed gives the same bits, for any number of workers.
+// The same seed gives the same bits, for any number of processors.
 func TestUpdatesRepeat(t *testing.T) {
 	q := testkit.OpenReference(t, "categorical")
 	mean, variance := ngvi{state: "b"}.startOf(t, q)
@@ -150,10 +149,9 @@ func TestUpdatesRepeat(t *testing.T) {
 	require.NoError(t, err)
 	var want *variational.Gaussian
 	for _, n := range []int{1, 4} {
-		before := runtime.GOMAXPROCS(n)
+		testref.Procs(t, n)
 		v := variational.NewNatural(variational.VOGGN, q.Net, q.Likelihood, q.Prior, 0.2)
 		got, err := v.Run(t.Context(), start, q.X, q.Y, &variational.RunOptions{Steps: 3, Batch: 50, Samples: 2})
-		runtime.GOMAXPROCS(before)
 		require.NoError(t, err)
 		if want == nil {
 			want = got

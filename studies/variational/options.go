@@ -21,8 +21,6 @@ type Options struct {
 	Points int
 	// MaxMemory bounds the memory in bytes; 0 means 80 % of the machine's free memory.
 	MaxMemory int64
-	// Workers bounds the goroutines; 0 means GOMAXPROCS. Results do not depend on it.
-	Workers int
 	// Progress, if not nil, is called from one goroutine after each iteration.
 	Progress func(stage string, done, total int)
 }
@@ -32,7 +30,7 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	if d.Tolerance < 0 || d.MaxIter < 0 || d.Points < 0 || d.Points > lattice.Points || d.MaxMemory < 0 || d.Workers < 0 {
+	if d.Tolerance < 0 || d.MaxIter < 0 || d.Points < 0 || d.Points > lattice.Points || d.MaxMemory < 0 {
 		panic("variational: invalid options")
 	}
 	if d.Tolerance == 0 {

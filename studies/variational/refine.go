@@ -3,6 +3,7 @@ package variational
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
@@ -12,7 +13,6 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/newton"
-	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -124,7 +124,7 @@ func RefineDiagonal(ctx context.Context, x *linearize.Batch, y *mat.Dense, lik g
 	d := &meanField{x: x, p: prior, theta: theta, o: &s.o, variance: make([]float64, len(theta))}
 	prior.VarianceTo(d.variance)
 	if x.Len()*s.c <= len(theta) {
-		f, err := newFunctionSpace(ctx, ntk.New(prior, theta, &ntk.Options{Workers: s.o.Workers}), x, sites, &s.o)
+		f, err := newFunctionSpace(ctx, ntk.New(prior, theta), x, sites, &s.o)
 		if err != nil {
 			return nil, err
 		}
@@ -164,7 +164,7 @@ func newSolver(x *linearize.Batch, y *mat.Dense, lik gp.Likelihood, o *Options) 
 	if err != nil {
 		return nil, nil, err
 	}
-	if s.terms, err = newExpectations(lik, x.Len(), s.c, s.o.Points, par.Workers(s.o.Workers)); err != nil {
+	if s.terms, err = newExpectations(lik, x.Len(), s.c, s.o.Points, runtime.GOMAXPROCS(0)); err != nil {
 		return nil, nil, err
 	}
 	const quasi = 1e-5 // relative error of the bound by quasi–Monte Carlo

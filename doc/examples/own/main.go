@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
-	"gonum.org/v1/gonum/mat"
 )
 
 type fourier []float64 // the model f(x;θ) = Σ_k θ_k sin kx, k = 1, 2, …, len(θ)
@@ -46,7 +47,7 @@ func main() {
 	y.Set(25, 0, 8) // an outlier, at x = 0.75
 	train, err := model.Linearize(ctx, x)
 	check(err)
-	post, err := gp.Refit(ctx, ntk.New(smooth{1, 1. / 4, 1. / 9, 1. / 16, 1. / 25, 1. / 36, 1. / 49, 1. / 64}, model, nil), train, gp.NewTargets(y, heavy{}), nil)
+	post, err := gp.Refit(ctx, ntk.New(smooth{1, 1. / 4, 1. / 9, 1. / 16, 1. / 25, 1. / 36, 1. / 49, 1. / 64}, model), train, gp.NewTargets(y, heavy{}), nil)
 	check(err)
 	var mean, cov mat.Dense
 	check(post.PredictTo(ctx, &mean, &cov, train.Slice(25, 26)))

@@ -33,7 +33,7 @@ func main() {
 	net, _, err := train.MAP(ctx, net, x, y, lik, nil) // the same in both processes, to the last bit
 	check(err)
 	data := must(net.Linearize(ctx, x))
-	kernel := ntk.New(must(ntk.NewIsotropic(1, nil)), net.Theta(), nil)
+	kernel := ntk.New(must(ntk.NewIsotropic(1, nil)), net.Theta())
 	if verb == "fit" {
 		z := must(sparse.Select(ctx, sparse.Greedy{}, kernel, data, 12, nil))
 		post := must(sparse.Refit(ctx, kernel, data, gp.NewTargets(y, lik), z, nil))

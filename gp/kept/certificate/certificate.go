@@ -50,7 +50,6 @@ type Options struct {
 	// over all training examples.
 	All       bool
 	Seed      uint64
-	Workers   int   // 0 means GOMAXPROCS; results do not depend on it
 	MaxMemory int64 // bytes; 0 means what gp.MemoryBudget says
 	// Products are those of the training examples, such as a network's; nil means
 	// linearize.ProductsOf the source, where each takes the work of all outputs.
@@ -145,13 +144,13 @@ func newDropped(ctx context.Context, t *gp.Thinned, src linearize.Source, s *gp.
 	if n != src.Len() || len(theta) != t.Rows().P {
 		panic("certificate: sites, examples and parameters differ in size")
 	}
-	kernel := ntk.New(prior, theta, &ntk.Options{Workers: o.Workers})
+	kernel := ntk.New(prior, theta)
 	if k, ok := t.Kernel().(*ntk.NTK); ok {
 		if other := k.Difference(kernel); other != nil {
 			return nil, &PriorError{*other}
 		}
 	}
-	rows, err := t.Kept().Dropped(ctx, s, o.Workers)
+	rows, err := t.Kept().Dropped(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +183,7 @@ func (d *dropped) exactly(ctx context.Context, c *Certificate) error {
 	for i := range one {
 		m.SetSym(i, i, 1+m.At(i, i))
 	}
-	u, ok, err := dense.PotrfContext(ctx, d.o.Workers, m.RawSymmetric())
+	u, ok, err := dense.PotrfContext(ctx, m.RawSymmetric())
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (p thinned) logDet(t *testing.T) float64 {
 // m returns M from whole matrices: S(K − K_·k (Λ_k⁻¹ + K_kk)⁻¹ K_k·)Sᵀ.
 func (p thinned) m(t *testing.T) *mat.SymDense {
 	t.Helper()
-	d := testref.Must(p.post.Kept().Dropped(t.Context(), p.sites, 0))(t)
+	d := testref.Must(p.post.Kept().Dropped(t.Context(), p.sites))(t)
 	c := p.train.Outputs()
 	rows := func(k *gp.Kept) *mat.Dense {
 		if k.Len() == 0 {
@@ -215,7 +215,7 @@ func TestExactly(t *testing.T) {
 func TestRepresented(t *testing.T) {
 	each(t, func(t *testing.T, p thinned) {
 		own := p.post.Kept()
-		rest := testref.Must(own.Dropped(t.Context(), p.sites, 0))(t)
+		rest := testref.Must(own.Dropped(t.Context(), p.sites))(t)
 		if rest.Len() < 4 {
 			return
 		}
@@ -312,17 +312,17 @@ func TestSampleCovers(t *testing.T) {
 	}
 }
 
-// The results do not depend on the number of workers nor on how the examples are
+// The results do not depend on the number of processors nor on how the examples are
 // batched, and products of a network give what those of the source do.
-func TestWorkersAndProducts(t *testing.T) {
+func TestProcessorsAndProducts(t *testing.T) {
 	r := testkit.OpenReference(t, "categorical")
 	p := thinned{train: r.Train, test: r.Test, sites: r.Sites(t), kernel: r.Kernel, prior: r.Prior, theta: r.Net.Theta()}.fit(t, &gp.KeepOptions{Strength: 0.1})
 	products := testref.Must(r.Net.Products(r.X))(t)
 	for _, o := range []certificate.Options{{}, {Sample: 20}, {Sample: 20, All: true}, {Sample: 20, All: true, Products: products}} {
-		o.Workers = 1
+		testref.Procs(t, 1)
 		want := p.certify(t, o)
-		for _, workers := range []int{2, 5} {
-			o.Workers = workers
+		for _, procs := range []int{2, 5} {
+			testref.Procs(t, procs)
 			require.Equal(t, want, p.certify(t, o))
 		}
 	}

@@ -29,7 +29,7 @@ func ExampleCertify() {
 		fmt.Println(err)
 		return
 	}
-	kernel := ntk.New(prior, theta, nil)
+	kernel := ntk.New(prior, theta)
 	lik, err := glm.NewGaussian(1)
 	if err != nil {
 		fmt.Println(err)

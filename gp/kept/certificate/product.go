@@ -72,7 +72,7 @@ const productTile = 1024
 // each calls do for ranges of the kept rows.
 func (m *product) each(ctx context.Context, do func(part, lo, hi int)) error {
 	n := m.d.post.Kept().Len()
-	return par.Do(ctx, m.d.o.Workers, par.Tiles(n, productTile), func(i int) error {
+	return par.Do(ctx, par.Tiles(n, productTile), func(i int) error {
 		lo, hi := par.Bounds(i, n, productTile)
 		do(i, lo, hi)
 		return nil

@@ -61,7 +61,7 @@ func (d *dropped) covariance(ctx context.Context, at []int) (*mat.SymDense, erro
 	}
 	raw := c.RawMatrix()
 	// C_k = κ − H Hᵀ
-	err = dense.SyrkContext(ctx, d.o.Workers, blas.NoTrans, -1, half.RawMatrix(), 1, blas64.Symmetric{Uplo: blas.Upper, N: m, Stride: raw.Stride, Data: raw.Data})
+	err = dense.SyrkContext(ctx, blas.NoTrans, -1, half.RawMatrix(), 1, blas64.Symmetric{Uplo: blas.Upper, N: m, Stride: raw.Stride, Data: raw.Data})
 	if err != nil {
 		return nil, err
 	}

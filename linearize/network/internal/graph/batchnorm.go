@@ -107,7 +107,7 @@ func (m *Minibatch) State(i int) *State { return m.states[i] }
 
 // each calls do for every chunk, on all workers.
 func (m *Minibatch) each(ctx context.Context, do func(i int, s *State)) error {
-	return par.Do(ctx, 0, m.chunks, func(i int) error { do(i, m.states[i]); return nil })
+	return par.Do(ctx, m.chunks, func(i int) error { do(i, m.states[i]); return nil })
 }
 
 // total writes the sum of what add computes for each chunk to dst, added in the order of the chunks.

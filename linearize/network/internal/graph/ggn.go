@@ -119,7 +119,7 @@ const squareTile = 1 << 16
 func SquaresTo(ctx context.Context, dst, static [][]float64) {
 	for i, v := range static {
 		to := dst[i][:len(v)]
-		par.Do(ctx, 0, par.Tiles(len(v), squareTile), func(t int) error {
+		par.Do(ctx, par.Tiles(len(v), squareTile), func(t int) error {
 			lo, hi := par.Bounds(t, len(v), squareTile)
 			for j, x := range v[lo:hi] {
 				to[lo+j] = x * x
