@@ -174,15 +174,12 @@ func (m *linearized) bnn(ctx context.Context) error {
 	return m.networks(ctx, "bnn", w)
 }
 
-// meanFieldRows is the most training rows of a step of mean-field inference, which draws
-// its parameters anew in each step.
-const meanFieldRows = 500
-
 // meanField is variational inference with independent parameters of the network itself,
-// from its initial parameters on.
+// from its initial parameters on, with all training rows in each step, as the source has it: on 500 of satellite's
+// 4,504 the NLL is .03 larger.
 func (m *linearized) meanField(ctx context.Context) error {
 	q, err := variational.MeanField(ctx, m.net.LogLik(m.lik), m.prior, m.start, m.data.Train.X, m.data.Train.Y,
-		&variational.MeanFieldOptions{Steps: m.job.size.meanField, Batch: min(m.train.Len(), meanFieldRows), Seed: uint64(m.job.split)})
+		&variational.MeanFieldOptions{Steps: m.job.size.meanField, Seed: uint64(m.job.split)})
 	if err != nil {
 		return err
 	}

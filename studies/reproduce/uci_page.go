@@ -301,7 +301,7 @@ func settingsUCI(page *Page, tables []*uciTable, size *uciSize) {
 	page.Setting("training", fmt.Sprintf("−Σ log p + ½δ‖θ‖², biases included, to its optimum by full-batch L-BFGS in place of the source's 10,000 Adam steps; at most %d iterations, largest gradient norm at the end %.1e", steps, worst))
 	page.Setting("precisions", fmt.Sprintf("%d, equally spaced in the logarithm from %.4g to %.4g", len(size.precisions), size.precisions[0], size.precisions[len(size.precisions)-1]))
 	page.Setting("samples", fmt.Sprintf("%d of the BNN and the GLM predictives; ours integrates without samples", size.samples))
-	page.Setting("mean-field", fmt.Sprintf("%d steps of Adam from the initial parameters, one draw each, with %d training rows a step where there are more", size.meanField, meanFieldRows))
+	page.Setting("mean-field", fmt.Sprintf("%d steps of Adam from the initial parameters, one draw of the parameters each, where the source draws the activations of each row", size.meanField))
 	page.Setting("leave-one-out", fmt.Sprintf("over %d random training rows where there are more", mostLeftOut))
 	page.Setting("splits", "those of the source's seeds, 70/15/15 stratified, as many as the table says; of waveform seeds of its own")
 	page.Setting("steps with warnings", fmt.Sprint(warnings))

@@ -23,7 +23,7 @@ var refine = &Study{Verb: "reproduce",
 	Data:   uciData,
 	Sets:   uciNames(),
 	Plan: func(ctx context.Context, o *Options) (*Plan, error) {
-		return planUCI(ctx, o, refineMethods, func(s uciSet) int { return s.refined }, pageRefine)
+		return planUCI(ctx, o, 2, refineMethods, func(s uciSet) int { return s.refined }, pageRefine)
 	},
 }
 
