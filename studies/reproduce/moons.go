@@ -267,6 +267,9 @@ func (s plane) panel(d *toy, title string, values []float64, colours palette.Col
 	p := NewPlot(title, "", "")
 	addHeat(p, field{s.x, s.y, func(col, row int) float64 { return values[row*len(s.x)+col] }}, colours, lo, hi)
 	for k := range x {
+		if err := AddPoints(p, "", color.Gray{Y: 128}, vg.Points(1.8), x[k], y[k]); err != nil { // a rim, to be seen on any colour
+			return nil, err
+		}
 		if err := AddPoints(p, "", []color.Color{color.Black, color.White}[k], vg.Points(1.3), x[k], y[k]); err != nil {
 			return nil, err
 		}
