@@ -87,7 +87,7 @@ func savedCases(t *testing.T) (cases []savedCase) {
 		cases = append(cases, c)
 	}
 	digits := funcgp.Data{TrainCount: 40}
-	for _, m := range []funcgp.Method{{Name: "exact"}, {Name: "kept"}, {Name: "cg"}, {Name: "nystrom", Inducing: 10, Select: "strength"},
+	for _, m := range []funcgp.Method{{Name: "exact"}, {Name: "kept"}, {Name: "parameters"}, {Name: "nystrom", Inducing: 10, Select: "strength"},
 		{Name: "subset", Inducing: 10}} {
 		table := m.Name
 		if m.Inducing > 0 {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
@@ -206,9 +206,9 @@ func TestLayersAtFullLeverage(t *testing.T) {
 func TestLayersThatAreRefused(t *testing.T) {
 	q := testkit.Problems(t)[0]
 	kernels := groupKernels(q.Kernel)
-	iterative := testref.Must(cg.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
+	iterative := testref.Must(weightspace.RefitSums(t.Context(), q.Train, q.Targets(), q.Prior, q.Theta, nil, nil))(t)
 	_, err := explain.New(iterative, q.Kernel, &explain.Options{Layers: kernels})
-	require.EqualError(t, err, "explain: the terms of a *cg.Posterior cannot be split by layer; use an exact posterior or one of kept rows")
+	require.EqualError(t, err, "explain: the terms of a *gp.Posterior cannot be split by layer; use an exact posterior or one of kept rows")
 
 	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
 	e := testref.Must(explain.New(post, q.Kernel, &explain.Options{Layers: kernels, MaxMemory: 1000}))(t)

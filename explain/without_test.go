@@ -13,8 +13,8 @@ import (
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/score"
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
@@ -97,15 +97,15 @@ func everyPosterior(t *testing.T, q *testkit.Problem) map[string]gp.Dual {
 	exact := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
 	nystrom := testref.Must(sparse.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), z, nil))(t)
 	subset := testref.Must(sparse.RefitSubset(t.Context(), q.Kernel, q.Train, q.Targets(), z, nil))(t)
-	iterative, err := cg.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), &cg.Options{Tolerance: 1e-12})
+	iterative, err := weightspace.RefitSums(t.Context(), q.Train, q.Targets(), q.Prior, q.Theta, nil, nil)
 	require.NoError(t, err)
 	// With a Gaussian likelihood m + Kα is the same mean wherever the sites are.
 	linear := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &gp.Options{Mean: gp.LinearGaussian}))(t)
 	linearSparse, err := sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), z, &sparse.Options{Mean: gp.LinearGaussian})
 	require.NoError(t, err)
-	linearIterative, err := cg.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), &cg.Options{Mean: gp.LinearGaussian, Tolerance: 1e-12})
+	linearIterative, err := weightspace.FitSums(t.Context(), q.Train, q.Sites(t), q.Prior, q.Theta, &weightspace.Options{Mean: gp.LinearGaussian})
 	require.NoError(t, err)
-	return map[string]gp.Dual{"exact": exact, "nystrom": nystrom, "subset": subset, "cg": iterative,
+	return map[string]gp.Dual{"exact": exact, "nystrom": nystrom, "subset": subset, "parameters": iterative,
 		"exact without refit": linear, "nystrom without refit": linearSparse, "cg without refit": linearIterative}
 }
 

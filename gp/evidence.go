@@ -30,7 +30,6 @@ type Evidence struct {
 	LogLik  float64 // of the data at the posterior's function values
 	Scatter float64 // squared distance from the prior mean, in Σ₀⁻¹ or K⁻¹
 	LogDet  float64 // log det B
-	StdErr  float64 // standard error of Value; 0 where LogDet is not estimated
 	Bound   Bound   // sign of the error of Value
 }
 

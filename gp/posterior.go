@@ -182,6 +182,33 @@ func (p *Posterior) EvidenceRefit() Evidence {
 	return p.EvidenceAtTheta(p.mean.Scatter)
 }
 
+// EvidenceLinearGaussian is the evidence of the linear-Gaussian model at the posterior's sites (E8). It passes over the
+// training examples.
+func (p *Posterior) EvidenceLinearGaussian(ctx context.Context) (Evidence, error) {
+	s := p.mean.Sites
+	logLik := s.LogLik
+	err := p.mean.Data.Batches(ctx, func(first int, b *linearize.Batch) error {
+		c := b.Outputs()
+		d, m := make([]float64, b.Len()*c), make([]float64, b.Len()*c)
+		p.mean.Kernel.MeanTo(m, b)
+		b.MulVecTo(d, p.mean.Weights)
+		floats.Add(d, m)
+		for i := range b.Len() {
+			// Σ [rᵀd − ½dᵀΛd] with d = f̂ − f (E8)
+			d, row := d[i*c:(i+1)*c], first+i
+			floats.Sub(d, s.F.RawRowView(row))
+			logLik += floats.Dot(s.Residual.RawRowView(row), d)
+			for j := range c {
+				logLik -= d[j] * floats.Dot(s.Lambda.RawRowView(row*c+j), d) / 2
+			}
+		}
+		return ctx.Err()
+	})
+	e := NewEvidence(logLik, p.mean.Scatter, p.Solver.LogDet())
+	e.Bound = p.Solver.LogDetBound()
+	return e, err
+}
+
 // PredictTo implements Latent. The mean takes one product with the Jacobian of x.
 func (p *Posterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	if x.Len() == 0 {

@@ -11,7 +11,6 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/gp/evidence"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/gp/mode"
@@ -101,7 +100,7 @@ func TestE23EveryMethod(t *testing.T) {
 			testkit.RequireClose(t, q.Name, &otherCov, &cov, 1e-6)
 		}
 		same(weightspace.Refit(t.Context(), q.Train, y, q.Prior, q.Theta, nil))
-		same(cg.Refit(t.Context(), q.Kernel, q.Train, y, &cg.Options{Tolerance: 1e-12}))
+		same(weightspace.RefitSums(t.Context(), q.Train, y, q.Prior, q.Theta, nil, nil))
 		same(sparse.Refit(t.Context(), q.Kernel, q.Train, y, &sparse.Inducing{Batch: q.Train, Rows: dense.Range(q.N)}, nil))
 		found := testref.Must(mode.Find(t.Context(), q.Train, y, q.Prior, q.Theta, nil))(t)
 		testkit.RequireClose(t, q.Name, found.Sites.F, exact.Sites().F, 1e-6)

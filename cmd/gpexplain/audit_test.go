@@ -106,7 +106,7 @@ func TestAuditOfOtherPosteriors(t *testing.T) {
 		require.Equal(t, want.Mislabelled[k].Index, got.Mislabelled[k].Index)
 		require.InDelta(t, float64(want.Mislabelled[k].LogDensity), float64(got.Mislabelled[k].LogDensity), 1e-6)
 	}
-	for _, method := range [][]string{{"--method", "nystrom", "--inducing", "20"}, {"--method", "subset", "--inducing", "20"}, {"--method", "cg"}, {"--within", "0.05"}} {
+	for _, method := range [][]string{{"--method", "nystrom", "--inducing", "20"}, {"--method", "subset", "--inducing", "20"}, {"--method", "parameters"}, {"--within", "0.05"}} {
 		text := succeed(t, small("audit", append(method, "--json", "--calibrate", "none")...)...)
 		requireSchema(t, "audit", text)
 		r := decode[auditReport](t, text)

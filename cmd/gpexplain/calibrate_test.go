@@ -103,7 +103,7 @@ func TestCalibrationByMethod(t *testing.T) {
 	for _, name := range []string{"two-moons", "categorical"} {
 		ref := openReference(t, name)
 		_, exact := predicted(t, ref.run(t, "predict", "--json", "--refit"))
-		for _, way := range [][]string{{"--method", "cg"}, {"--method", "nystrom", "--inducing", strconv.Itoa(ref.n)}, {"--method", "subset", "--inducing", strconv.Itoa(ref.n)}} {
+		for _, way := range [][]string{{"--method", "parameters"}, {"--method", "nystrom", "--inducing", strconv.Itoa(ref.n)}, {"--method", "subset", "--inducing", strconv.Itoa(ref.n)}} {
 			lines := strings.Split(strings.TrimSpace(ref.run(t, "predict", append([]string{"--json", "--refit"}, way...)...)), "\n")
 			got := decode[predictSummary](t, lines[len(lines)-1]).Fit.Calibration
 			require.Equal(t, exact.Fit.Calibration.Rows, got.Rows)

@@ -75,7 +75,7 @@ func TestPredictCoverageIntervals(t *testing.T) {
 	for _, name := range []string{"snelson", "poisson"} {
 		ref := openReference(t, name)
 		var want []prediction
-		for _, method := range []string{"exact", "subset", "nystrom", "cg"} {
+		for _, method := range []string{"exact", "subset", "nystrom", "parameters"} {
 			args := []string{"--json", "--coverage", ".9", "--method", method, "--refit"}
 			if problem.IsSparse(method) {
 				args = append(args, "--inducing", strconv.Itoa(ref.n))

@@ -14,7 +14,6 @@ import (
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/gp/evidence"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/console"
@@ -102,7 +101,6 @@ type evidenceReport struct {
 	// Never above the exact ones, of nystrom.
 	AtThetaLower        *result.Float `json:"at_theta_lower,omitempty"`
 	LinearGaussianLower *result.Float `json:"linear_gaussian_lower,omitempty"`
-	SE                  *result.Float `json:"standard_error,omitempty"` // of cg
 
 	Certificate *result.Certificate `json:"certificate,omitempty"` // of kept
 }
@@ -174,12 +172,12 @@ func (s *evidenceVerb) others(ctx context.Context, c *console.Console, p *proble
 		if q.How.Name == "nystrom" {
 			r.AtThetaLower, r.LinearGaussianLower = problem.Number(dual.EvidenceAtThetaLowerBound(q.Evidence.Scatter).Value), problem.Number(dual.EvidenceLowerBound().Value)
 		}
-	case *cg.Posterior:
+	case *gp.Posterior:
 		lg, err := dual.EvidenceLinearGaussian(ctx)
 		if err != nil {
 			return err
 		}
-		r.LinearGaussian, r.SE = result.Float(lg.Value), problem.Number(lg.StdErr)
+		r.LinearGaussian = result.Float(lg.Value)
 	case *kept.Posterior:
 		r.LinearGaussian, r.Certificate = result.Undefined(), q.Report(p, nil).Certificate
 	}
@@ -219,7 +217,7 @@ func (r *evidenceReport) text(w *tabwriter.Writer) {
 	for _, row := range []struct {
 		name string
 		v    *result.Float
-	}{{"lower bound of that at θ*", r.AtThetaLower}, {"lower bound, linear-Gaussian", r.LinearGaussianLower}, {"standard error", r.SE}} {
+	}{{"lower bound of that at θ*", r.AtThetaLower}, {"lower bound, linear-Gaussian", r.LinearGaussianLower}} {
 		if row.v != nil {
 			fmt.Fprintf(w, "%s\t%.6g\n", row.name, float64(*row.v))
 		}

@@ -85,7 +85,7 @@ func TestExportRefuses(t *testing.T) {
 		{2, "", "-o FILE is needed"},
 		{2, "--top=-1 -o " + out, "--top"},
 		{1, "--posterior x.gp -o " + out, "x.gp"},
-		{1, "--method cg -o " + out, "export is not for --method cg; take exact, nystrom, subset or kept"},
+		{1, "--method parameters -o " + out, "export is not for --method parameters; take exact, nystrom, subset or kept"},
 		{2, "--structure kfac -o " + out, "--structure"},
 		{1, "--structure full --refit -o " + out, "without --refit"},
 		{1, "--method kept --refit -o " + out, "leave --refit out"},

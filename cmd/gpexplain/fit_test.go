@@ -46,17 +46,17 @@ func process(t *testing.T, args ...string) *exec.Cmd {
 // fitArgs are command lines that fit, each a small posterior.
 func fitArgs() map[string][]string {
 	return map[string][]string{
-		"exact":         nil,
-		"exact refit":   {"--refit"},
-		"subset":        {"--method", "subset", "--inducing", "20"},
-		"nystrom":       {"--method", "nystrom", "--inducing", "20", "--select", "kmeans"},
-		"nystrom refit": {"--method", "nystrom", "--inducing", "20", "--refit"},
-		"all":           {"--method", "nystrom"},
-		"kept":          {"--within", "0.05"},
-		"kept refit":    {"--method", "kept", "--refit"},
-		"nystrom, kept": {"--method", "nystrom", "--inducing", "20", "--within", "0.05"},
-		"cg":            {"--method", "cg"},
-		"cg refit":      {"--method", "cg", "--refit"},
+		"exact":            nil,
+		"exact refit":      {"--refit"},
+		"subset":           {"--method", "subset", "--inducing", "20"},
+		"nystrom":          {"--method", "nystrom", "--inducing", "20", "--select", "kmeans"},
+		"nystrom refit":    {"--method", "nystrom", "--inducing", "20", "--refit"},
+		"all":              {"--method", "nystrom"},
+		"kept":             {"--within", "0.05"},
+		"kept refit":       {"--method", "kept", "--refit"},
+		"nystrom, kept":    {"--method", "nystrom", "--inducing", "20", "--within", "0.05"},
+		"parameters":       {"--method", "parameters"},
+		"parameters refit": {"--method", "parameters", "--refit"},
 	}
 }
 
@@ -289,7 +289,7 @@ func TestFitJSON(t *testing.T) {
 		{nil, false, false},
 		{[]string{"--method", "subset"}, true, false},
 		{[]string{"--method", "nystrom", "--quiet"}, true, true},
-		{[]string{"--method", "cg"}, false, false},
+		{[]string{"--method", "parameters"}, false, false},
 	} {
 		text := succeed(t, append(small("fit", "--json", "-o", filepath.Join(t.TempDir(), "a.gp")), c.args...)...)
 		requireSchema(t, "fit", text)
@@ -298,7 +298,7 @@ func TestFitJSON(t *testing.T) {
 		if a := f.Approximation; a != nil {
 			require.Equal(t, c.inducing, a.Select != "" && a.Rank > 0 && a.TestRows > 0 && a.ResidualMean != nil && a.ResidualMax != nil)
 			require.Equal(t, c.sample, a.Sample != nil)
-			require.Equal(t, f.Method == "cg", a.MeanError != nil && a.EvidenceSE != nil)
+			require.Equal(t, f.Method == "parameters", a.MeanError != nil && a.EvidenceSE != nil)
 		}
 	}
 	// What has no size says none.

@@ -191,7 +191,7 @@ func requireFrontExplains(t *testing.T, want result.Output, got funcgp.Explanati
 // TestFrontDoorOfManyWorkers checks of each kind of posterior that goroutines that share it get the same bits, and
 // that Close waits for them.
 func TestFrontDoorOfManyWorkers(t *testing.T) {
-	for _, method := range []string{"exact", "kept", "cg", "subset", "nystrom"} {
+	for _, method := range []string{"exact", "kept", "parameters", "subset", "nystrom"} {
 		p, err := funcgp.Fit(t.Context(), funcgp.Model{}, funcgp.Data{TrainCount: 60}, &funcgp.FitOptions{Method: funcgp.Method{Name: method}})
 		require.NoError(t, err)
 		rows := testref.Must(p.TestRows(t.Context(), 6, 24))(t)

@@ -60,7 +60,7 @@ var words = map[string][]string{
 	"--batch":            {"1", "16", "1000000000", "0"},
 	"--lr":               {"0.01", "1e5", "0", "NaN"},
 	"--lbfgs":            {"0", "1", "3", "-1"},
-	"--method":           {"exact", "kept", "subset", "nystrom", "cg", "magic"},
+	"--method":           {"exact", "kept", "subset", "nystrom", "parameters", "magic"},
 	"--inducing":         {"1", "3", "30", "0", "-1", "x"},
 	"--select":           {"uniform", "stratified", "trace", "greedy", "rpcholesky", "kmeans", "best"},
 	"--prior":            {"moons.json", "junk.csv", "none.json", ".", ""},

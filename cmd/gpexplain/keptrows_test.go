@@ -130,7 +130,7 @@ func TestNystromOfKeptRows(t *testing.T) {
 func TestWithinRefusals(t *testing.T) {
 	for line, want := range map[string]string{
 		"fit -o a --within 0":                                     "--within 0 must be above 0, and at most 10",
-		"fit -o a --within 0.1 --method cg":                       "--within is for --method exact, kept, nystrom or auto, not cg",
+		"fit -o a --within 0.1 --method parameters":               "--within is for --method exact, kept, nystrom or auto, not parameters",
 		"fit -o a --certify":                                      "--certify is for --method kept, or exact with --within, not exact",
 		"fit -o a --within 0.1 --method nystrom --tune-prior loo": "--within with --method nystrom is not for --tune-prior loo; give --method kept",
 		"fit -o a --within 0.1 --method nystrom --checkpoint b":   "--checkpoint is for passes over all rows; leave --within out",

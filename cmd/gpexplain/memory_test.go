@@ -35,10 +35,10 @@ func TestMaxMemoryOfConjugateGradients(t *testing.T) {
 			"100kB": "100.0 kB may be used; at most 127 rows fit; give --train-count 127, or raise --max-memory\n",
 			"385kB": "385.0 kB may be used; at most 1,498 rows fit; give --train-count 1498, or raise --max-memory\n",
 		} {
-			require.Equal(t, needs+want, refuse(t, 1, verb, "--method", "cg", "--max-memory", limit))
+			require.Equal(t, needs+want, refuse(t, 1, verb, "--method", "parameters", "--max-memory", limit))
 		}
 	}
-	require.Contains(t, refuse(t, 1, "explain", "--method=cg", "--data", "digits:9000000,100", "--max-memory", "200MB"), "rows fit; ")
+	require.Contains(t, refuse(t, 1, "explain", "--method=parameters", "--data", "digits:9000000,100", "--max-memory", "200MB"), "rows fit; ")
 }
 
 func TestMaxMemoryOfWeights(t *testing.T) {

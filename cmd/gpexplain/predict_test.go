@@ -125,13 +125,13 @@ func TestPredictReference(t *testing.T) {
 func TestPredictReferenceByMethod(t *testing.T) {
 	testref.Long(t, "takes many whole commands; run without -short")
 	for _, name := range toys {
-		for _, method := range []string{"subset", "nystrom", "cg"} {
+		for _, method := range []string{"subset", "nystrom", "parameters"} {
 			ref := openReference(t, name)
 			args := []string{"--json", "--method", method, "--calibrate", "none"}
 			if ref.c > 1 {
 				ref.writeTest(t, 4)
 			}
-			if method != "cg" {
+			if method != "parameters" {
 				args = append(args, "--inducing", strconv.Itoa(ref.n))
 			}
 			for _, refit := range []bool{false, true} {

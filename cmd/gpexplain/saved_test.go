@@ -34,7 +34,7 @@ func TestSavedPosteriorOfModels(t *testing.T) {
 		models[name] = openReference(t, name).args
 	}
 	ways := map[string][]string{"exact": nil, "subset": {"--method", "subset", "--inducing", "10", "--refit"},
-		"nystrom": {"--method", "nystrom", "--inducing", "10", "--select", "rpcholesky", "--seed", "5"}, "cg": {"--method", "cg"}}
+		"nystrom": {"--method", "nystrom", "--inducing", "10", "--select", "rpcholesky", "--seed", "5"}, "parameters": {"--method", "parameters"}}
 	for name, model := range models {
 		for method, way := range ways {
 			files := map[string]string{}
@@ -210,7 +210,7 @@ func TestHostileHeader(t *testing.T) {
 		"bound":           {-1, 3, 1e9},
 		"inputs":          {7},
 		"grouped_prior":   {1, map[string]any{}, map[string]any{"kind": "g"}, map[string]any{"schema": problem.PriorSchema, "kind": "groups", "likelihood": "bernoulli", "parameters": 0, "groups": []int{}}},
-		"fit":             {1, nil, map[string]any{"method": "x"}, map[string]any{"method": "cg"}, map[string]any{"method": "exact"}},
+		"fit":             {1, nil, map[string]any{"method": "x"}, map[string]any{"method": "parameters"}, map[string]any{"method": "exact"}},
 	} {
 		for _, value := range values {
 			path := remade(t, sparse, func(h map[string]any) { h[field] = value }, nil)
@@ -221,10 +221,10 @@ func TestHostileHeader(t *testing.T) {
 		}
 	}
 	// The exact posterior has no inducing examples, and other sections.
-	for _, method := range []string{"subset", "nystrom", "cg"} {
+	for _, method := range []string{"subset", "nystrom", "parameters"} {
 		path := remade(t, exact, func(h map[string]any) {
 			h["fit"].(map[string]any)["method"] = method
-			if method != "cg" {
+			if method != "parameters" {
 				h["inducing"] = []int{0, 1}
 			}
 		}, nil)

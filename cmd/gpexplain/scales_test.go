@@ -36,7 +36,7 @@ func TestProbabilityFollowsFromItsScales(t *testing.T) {
 // evidence --posterior is evidence of the fit that the file is of.
 func TestEvidenceOfPosterior(t *testing.T) {
 	ref := openReference(t, "two-moons")
-	for _, method := range []string{"exact", "cg"} {
+	for _, method := range []string{"exact", "parameters"} {
 		file := filepath.Join(t.TempDir(), "posterior.gp")
 		ref.run(t, "fit", "--method", method, "--prior-precision", "3", "-o", file)
 		want := decode[evidenceReport](t, ref.run(t, "evidence", "--method", method, "--prior-precision", "3", "--json"))

@@ -73,7 +73,7 @@ func TestTunePriorByRefits(t *testing.T) {
 	ref := openReference(t, "poisson")
 	for _, how := range []string{"loo", "evidence"} {
 		chosen := map[string]float64{}
-		for method, args := range map[string][]string{"exact": nil, "subset": {"--inducing", "80"}, "nystrom": {"--inducing", "80"}, "cg": nil} {
+		for method, args := range map[string][]string{"exact": nil, "subset": {"--inducing", "80"}, "nystrom": {"--inducing", "80"}, "parameters": nil} {
 			args = append([]string{"--method", method}, args...)
 			r := ref.tuned(t, append(args, "--tune-prior", how)...)
 			best := r.Trials[0]
@@ -87,14 +87,14 @@ func TestTunePriorByRefits(t *testing.T) {
 			number := strconv.FormatFloat(float64(r.Fit.PriorPrecision), 'g', -1, 64)
 			same := ref.tuned(t, append(args, "--refit", "--prior-precision", number)...)
 			require.InEpsilon(t, float64(same.Fit.LogEvidence), float64(r.Fit.LogEvidence), 1e-9, method)
-			if how == "evidence" && method != "cg" {
+			if how == "evidence" && method != "parameters" {
 				require.InEpsilon(t, float64(same.Fit.LogEvidence), -best.Score(), 1e-7, method)
 			}
 			chosen[method] = float64(r.Fit.PriorPrecision)
 		}
 		for method, precision := range chosen {
 			tolerance := 1e-4
-			if method == "cg" && how == "evidence" {
+			if method == "parameters" && how == "evidence" {
 				tolerance = 0.3 // the log determinant is estimated
 			}
 			require.InEpsilon(t, chosen["exact"], precision, tolerance, "%s by %s", method, how)
@@ -163,7 +163,7 @@ func TestJoinTune(t *testing.T) {
 // another number σ² is the same (E21).
 func TestOrderedMatch(t *testing.T) {
 	cases := frontCases(t)
-	for _, method := range []string{"kept", "nystrom", "cg"} { // of a regression
+	for _, method := range []string{"kept", "nystrom", "parameters"} { // of a regression
 		c := cases[slices.IndexFunc(cases, func(c frontCase) bool { return c.name == "house-prices" })]
 		c.name, c.fit.Method.Name, c.args = method+" of a regression", method, slices.Concat(c.args, []string{"--method", method})
 		cases = append(cases, c)

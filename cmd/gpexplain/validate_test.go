@@ -39,9 +39,9 @@ func TestValidateDiffers(t *testing.T) {
 func TestValidateByMethod(t *testing.T) {
 	for _, name := range []string{"categorical", "poisson"} {
 		ref := openReference(t, name)
-		for method, quantities := range map[string]int{"subset": 2, "nystrom": 2, "cg": 5} {
+		for method, quantities := range map[string]int{"subset": 2, "nystrom": 2, "parameters": 5} {
 			args := []string{"--method", method}
-			if method != "cg" {
+			if method != "parameters" {
 				args = append(args, "--inducing", "5") // of more, K_ZZ is singular to working precision
 			}
 			text := ref.run(t, "validate", args...)

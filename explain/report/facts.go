@@ -325,8 +325,8 @@ func fittedBy(f *result.Fit) string {
 		return fmt.Sprintf("exact for the %s of the training data that say most", result.Some(f.Certificate.Kept, "row", "rows"))
 	case "nystrom":
 		return fmt.Sprintf("a Nyström approximation with %s", inducingOf(f))
-	case "cg":
-		return "exact, by conjugate gradients"
+	case "parameters":
+		return "exact, by the precision of the parameters"
 	case "weights":
 		text := fmt.Sprintf("over the parameters, with the structure %s", f.Structure)
 		if f.Draws > 0 {

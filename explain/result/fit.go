@@ -98,7 +98,7 @@ type Fit struct {
 	Parameters     int                `json:"parameters"`
 	PriorPrecision Float              `json:"prior_precision"` // NaN if parameters have different ones
 	Refit          bool               `json:"refit"`
-	Method         string             `json:"method"`        // exact, kept, subset, nystrom, cg, weights or labels
+	Method         string             `json:"method"`        // exact, kept, subset, nystrom, parameters, weights or labels
 	Inducing       Index              `json:"inducing"`      // M; -1 without inducing examples
 	TraceError     Float              `json:"trace_error"`   // tr(K − Q)/tr K over the training examples; NaN for a subset
 	GradientNorm   Float              `json:"gradient_norm"` // of the MAP objective at θ*
@@ -207,8 +207,6 @@ type Approximation struct {
 	ResidualMean *Float       `json:"residual_mean,omitempty"`   // of (k_** − q_**)/k_** over the test rows
 	ResidualMax  *Float       `json:"residual_max,omitempty"`    // largest of the same
 	Sample       *SampleError `json:"sample,omitempty"`          // comparison with an exact posterior
-	MeanError    *Float       `json:"mean_error,omitempty"`      // bound of the error of every mean, in posterior sd
-	EvidenceSE   *Float       `json:"log_evidence_se,omitempty"` // standard error of log_evidence
 }
 
 // SampleError compares an approximate with the exact posterior of a sample of the

@@ -280,8 +280,8 @@ func TestSmallestFlip(t *testing.T) {
 	require.Positive(t, found)
 	s = newServer(t, corpus("two-targets", "--target", "voltage,power")...)
 	refused(t, ask(s, "POST", "/v1/explain", "application/json", `{"row":0,"flip":true}`), 422, "no class")
-	s = newServer(t, digits("--method", "cg")...)
-	refused(t, ask(s, "POST", "/v1/explain", "application/json", fmt.Sprintf(`{"row":%d,"flip":true}`, s.service.Load().tests.Rows[0])), 422, "cg")
+	s = newServer(t, digits("--method", "parameters")...)
+	refused(t, ask(s, "POST", "/v1/explain", "application/json", fmt.Sprintf(`{"row":%d,"flip":true}`, s.service.Load().tests.Rows[0])), 422, "parameters")
 }
 
 // Influence is there where it is asked for, has the sign of the score as removal has the other one, and is on the page.
@@ -304,13 +304,13 @@ func TestInfluence(t *testing.T) {
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, page)
 	require.Contains(t, w.Body.String(), "<span>influence ")
-	s = newServer(t, digits("--method", "cg")...)
+	s = newServer(t, digits("--method", "parameters")...)
 	refused(t, ask(s, "POST", "/v1/explain", "application/json", fmt.Sprintf(`{"row":%d,"influence":true}`, s.service.Load().tests.Rows[0])), 422, "exact or kept")
 }
 
 // A page is of any kind of data, loads nothing, and says what it cannot show.
 func TestPages(t *testing.T) {
-	for name, args := range map[string][]string{"digits": digits(), "words": corpus("string-labels", "--id", "id"), "targets": corpus("two-targets", "--target", "voltage,power"), "prices": corpus("standardized-targets"), "cg": digits("--method", "cg")} {
+	for name, args := range map[string][]string{"digits": digits(), "words": corpus("string-labels", "--id", "id"), "targets": corpus("two-targets", "--target", "voltage,power"), "prices": corpus("standardized-targets"), "parameters": digits("--method", "parameters")} {
 		s := newServer(t, args...)
 		asks := func(body string) *httptest.ResponseRecorder {
 			r := httptest.NewRequest("POST", "http://localhost/v1/explain", strings.NewReader(body))
@@ -335,9 +335,9 @@ func TestPages(t *testing.T) {
 			require.Contains(t, text, fmt.Sprintf("rows %d, %d, f would be %.3f", train[0], train[1], math.Abs(float64(x.Without.Mean[0]))))
 			require.Contains(t, text, strings.Trim(strings.ReplaceAll(marshal(t, x.SmallestFlip.Rows), ",", ", "), "[]"))
 		}
-		if name == "cg" {
+		if name == "parameters" {
 			train := s.service.Load().problem.Examples.Train.Rows
-			refused(t, asks(fmt.Sprintf(`{"row":%d,"without":[%d]}`, s.service.Load().tests.Rows[0], train[0])), 422, "cg")
+			refused(t, asks(fmt.Sprintf(`{"row":%d,"without":[%d]}`, s.service.Load().tests.Rows[0], train[0])), 422, "parameters")
 		}
 	}
 }

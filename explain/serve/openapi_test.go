@@ -143,11 +143,11 @@ func described(t *testing.T, h *Server, method, path, kind, body string) {
 // Every answer, and every kind of refusal, is as the file describes it.
 func TestOpenAPIDescribesAnswers(t *testing.T) {
 	for name, args := range map[string][]string{
-		"digits": digits(), "uncalibrated": digits("--calibrate", "none"), "nystrom": digits("--method", "nystrom", "--inducing", "30"), "theta": digits("--refit=false"), "kept": digits("--method", "kept"), "cg": digits("--method", "cg"),
+		"digits": digits(), "uncalibrated": digits("--calibrate", "none"), "nystrom": digits("--method", "nystrom", "--inducing", "30"), "theta": digits("--refit=false"), "kept": digits("--method", "kept"), "parameters": digits("--method", "parameters"),
 		"table": tableOfNames(t, "x"), "targets": corpus("two-targets", "--target", "voltage,power"), "colour": corpus("pictures-colour"), "words": corpus("string-labels", "--id", "id"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() && name != "digits" && name != "cg" {
+			if testing.Short() && name != "digits" && name != "parameters" {
 				t.Skip("one request after the other; the other kinds of posterior are asked in the long run")
 			}
 			s := newServer(t, args...)

@@ -111,13 +111,13 @@ func (s *Server) Ready(ctx context.Context, posterior *funcgp.Posterior) error {
 			return err
 		}
 	}
-	late := q.How.Name == "cg" || p.Examples.Train.Len()*p.Model.Outputs > mostPrepared
+	late := p.Examples.Train.Len()*p.Model.Outputs > mostPrepared
 	v.most = mostTerms
 	if late {
 		v.most, v.serial = defaultTerms, new(sync.Mutex)
 	}
 	// By conjugate gradients an error bar takes solves of its own.
-	x := &explain.Options{Top: v.most, Sides: true, ErrorBars: q.How.Name != "cg", Progress: func(done, total int) { open.Job.Show("prepare", done, total) }}
+	x := &explain.Options{Top: v.most, Sides: true, ErrorBars: true, Progress: func(done, total int) { open.Job.Show("prepare", done, total) }}
 	defer open.Job.Clear()
 	v.names.ErrorBars = x.ErrorBars
 	if v.explainer, err = explain.New(q.Dual, q.Kernel, x); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/novelty"
 	"github.com/funcgp/funcgp/glm/score"
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
@@ -63,8 +63,8 @@ func posteriors(t *testing.T, q *testkit.Problem) map[string]gp.Dual {
 		directions.Set(i, i%q.C, 1)
 	}
 	pairs := testref.Must(sparse.Fit(t.Context(), q.Kernel, q.Train, s, testref.Must(sparse.GatherDirections(t.Context(), q.Train, rows, directions))(t), nil))(t)
-	gradients := testref.Must(cg.Fit(t.Context(), q.Kernel, testkit.InTiles(q.Train, 9), s, nil))(t)
-	return map[string]gp.Dual{"exact": exact, "nystrom": nystrom, "pairs": pairs, "cg": gradients}
+	parameters := testref.Must(weightspace.FitSums(t.Context(), testkit.InTiles(q.Train, 9), s, q.Prior, q.Theta, nil))(t)
+	return map[string]gp.Dual{"exact": exact, "nystrom": nystrom, "pairs": pairs, "parameters": parameters}
 }
 
 // relative returns tr v/√tr κ of examples with these covariances.
@@ -556,7 +556,7 @@ func TestSave(t *testing.T) {
 			require.Equal(t, rows, rowsAgain)
 			require.Equal(t, scores, scoresAgain)
 			if name == "exact" || name == "nystrom" {
-				testref.As[*store.Error](t, testref.Err(novelty.Load(t.Context(), f, q.Kernel, posts["cg"], nil)))
+				testref.As[*store.Error](t, testref.Err(novelty.Load(t.Context(), f, q.Kernel, posts["parameters"], nil)))
 			}
 		}
 	}

@@ -12,13 +12,10 @@ import (
 )
 
 // MethodNames are the methods in words.
-var MethodNames = map[string]string{"exact": "exact", "subset": "subset-of-data", "nystrom": "Nyström", "kept": "exact on kept rows", "cg": "exact (conjugate gradients)", "weights": "over the parameters"}
+var MethodNames = map[string]string{"exact": "exact", "subset": "subset-of-data", "nystrom": "Nyström", "kept": "exact on kept rows", "parameters": "exact (precision of the parameters)", "weights": "over the parameters"}
 
 // ApproximationText is the error report.
 func ApproximationText(w io.Writer, f *result.Fit, a *result.Approximation) {
-	if a.MeanError != nil {
-		fmt.Fprintf(w, "mean\tnowhere off by more than %.1e posterior standard deviations\n", float64(*a.MeanError))
-	}
 	if f.Inducing < 0 {
 		return
 	}

@@ -120,12 +120,9 @@ func heldOutFor(p *problem.Problem, method string) (*dataset.Subset, error) {
 	return p.HeldOut("--calibrate heldout", "calibrate on")
 }
 
-// The most training rows that leave-one-out predictions are made of by a method; of an exact posterior and a subset,
-// all.
-const (
-	mostLeftOut   = 5000
-	mostLeftOutCG = 200
-)
+// mostLeftOut is the most training rows that leave-one-out predictions are made of; of an exact posterior and a subset
+// these are all.
+const mostLeftOut = 5000
 
 // leftOut returns the positions of the training rows that leave-one-out predictions are made of, ascending: all that
 // an exact posterior has, or a random sample.

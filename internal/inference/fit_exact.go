@@ -5,10 +5,8 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/gp/cg"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -70,46 +68,32 @@ func (f *fit) exactDual(ctx context.Context, batch *linearize.Batch, formed *tim
 	return gp.Fit(ctx, f.kernel, batch, f.sites, o)
 }
 
-// cgDual fits or refits.
-func (f *fit) cgDual(ctx context.Context) (*cg.Posterior, error) {
-	o := &cg.Options{Mean: f.options.mean, MaxMemory: f.problem.Limits.Memory, Seed: f.problem.Limits.Seed, Progress: f.con.Show}
+// parametersDual fits or refits by the precision of the parameters.
+func (f *fit) parametersDual(ctx context.Context) (*gp.Posterior, error) {
+	o := &weightspace.Options{Mean: f.options.mean, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
 	if !f.options.AtTheta {
-		return cg.Refit(ctx, f.kernel, f.source, f.problem.TrainTargets(), o)
+		return weightspace.RefitSums(ctx, f.source, f.problem.TrainTargets(), f.prior, f.theta, f.near, o)
 	}
-	return cg.Fit(ctx, f.kernel, f.source, f.sites, o)
+	return weightspace.FitSums(ctx, f.source, f.sites, f.prior, f.theta, o)
 }
 
-// cg conditions on all training rows by conjugate gradients, without forming their kernel.
-func (f *fit) cg(ctx context.Context) (*Posterior, error) {
+// parameters conditions on all training rows by the precision of the parameters, without forming their kernel.
+func (f *fit) parameters(ctx context.Context) (*Posterior, error) {
 	if err := f.prepare(ctx, f.problem.KeepsJacobian(), f.settle); err != nil {
 		return nil, err
 	}
 	if err := f.tuneBy(ctx, func(ctx context.Context, g *fit) (*Posterior, error) {
-		dual, err := g.cgDual(ctx)
+		dual, err := g.parametersDual(ctx)
 		if err != nil {
 			return nil, err
 		}
-		q := g.posterior(dual)
-		if f.flags.Tune == "evidence" {
-			q.Evidence, err = dual.EvidenceRefit(ctx)
-		}
-		return q, err
+		return g.posterior(dual), nil
 	}); err != nil {
 		return nil, err
 	}
-	dual, err := f.cgDual(ctx)
+	dual, err := f.parametersDual(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.con.EndPart(ctx, "kernel"); err != nil {
-		return nil, err
-	}
-	q := f.posterior(dual)
-	if !f.options.AtTheta {
-		q.Evidence, err = dual.EvidenceRefit(ctx)
-	} else {
-		q.Evidence, err = dual.EvidenceAtTheta(ctx, gp.Scatter(f.prior, f.theta))
-	}
-	q.approximation = &result.Approximation{MeanError: problem.Number(dual.MeanError()), EvidenceSE: problem.Number(q.Evidence.StdErr)}
-	return q, err
+	return f.posterior(dual), f.con.EndPart(ctx, "kernel")
 }

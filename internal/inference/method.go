@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
@@ -30,7 +30,7 @@ type Fitted interface {
 var (
 	_ Fitted = (*gp.Exact)(nil)
 	_ Fitted = (*sparse.Posterior)(nil)
-	_ Fitted = (*cg.Posterior)(nil)
+	_ Fitted = (*gp.Posterior)(nil)
 	_ Fitted = (*kept.Posterior)(nil)
 )
 
@@ -134,16 +134,17 @@ func solverOf(method string) *solver {
 				return bytes(p, n) + 8*float64(n)*float64(d)
 			},
 		}
-	case "cg":
+	case "parameters":
 		return &solver{
-			fit: (*fit).cg, leftOut: mostLeftOutCG,
-			plan: func(c *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Subset) error {
-				return rowsCure(c, p, f, heldOut, cg.CheckMemory(p.Examples.Train.Len(), p.Model.Outputs, p.Model.Parameters(), p.Limits.Memory))
+			fit: (*fit).parameters, leftOut: mostLeftOut,
+			plan: func(_ *job.Job, p *problem.Problem, _ *Flags, _ *dataset.Subset) error {
+				return gp.CheckMemory(fmt.Sprintf("a posterior over %d parameters", p.Model.Parameters()), gp.Parameters, p.Model.Parameters(), p.Limits.Memory, func(n int) int64 {
+					return weightspace.Bytes(n, p.Model.Outputs)
+				})
 			},
 			load: func(ctx context.Context, l *loading) (Fitted, error) {
-				return cg.Load(ctx, l.problem.Saved.File, l.Kernel, l.x, &cg.Options{MaxMemory: l.problem.Limits.Memory, Targets: l.targets, Progress: l.con.Show})
+				return weightspace.LoadSums(ctx, l.problem.Saved.File, l.x, l.targets, l.prior, l.problem.Model.Net.Theta(), &weightspace.Options{MaxMemory: l.problem.Limits.Memory, Progress: l.con.Show})
 			},
-			bound: func(q *Posterior) string { return fmt.Sprintf(" ± %.2g", q.Evidence.StdErr) },
 		}
 	case "kept":
 		return keeps

@@ -26,7 +26,7 @@ func (q *Posterior) header(ctx context.Context, p *problem.Problem, r result.Fit
 	classes, names := t.Ungrouped()
 	head := problem.SavedHeader{Rows: problem.FormatRows(e.Train.Rows), Likelihood: t.Likelihood.Name(), Classes: classes, ClassNames: names, Grouped: t.Grouping.Report(), Noise: t.Noise,
 		Prior: q.kernelPrecision, Factor: q.factor, Seed: p.Limits.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
-		Bound: q.Evidence.Bound, SE: result.Float(q.Evidence.StdErr), Fit: r, Split: problem.SplitNumber(split), Scaling: e.Scaling.Saved(), Network: q.network}
+		Bound: q.Evidence.Bound, Fit: r, Split: problem.SplitNumber(split), Scaling: e.Scaling.Saved(), Network: q.network}
 	prior, writePrior := t.SavedPrior(p.Model, q.kernelPrecision)
 	head.GroupedPrior = prior
 	var err error
@@ -191,7 +191,7 @@ func load(ctx context.Context, c *job.Job, p *problem.Problem) (*Posterior, erro
 	}
 	q := &Posterior{network: h.Network, refitted: f.Refit, prior: prior, Kernel: ntk.New(kernelPrior, p.Model.Net.Theta()), How: how,
 		precision: h.Prior / h.Factor, kernelPrecision: h.Prior, factor: h.Factor, gradient: float64(f.GradientNorm),
-		Evidence:   gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter), StdErr: float64(h.SE), Bound: h.Bound},
+		Evidence:   gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter), Bound: h.Bound},
 		traceError: float64(f.TraceError), approximation: f.Approximation, certificate: f.Certificate, Tuning: f.Tuning, preflight: f.Preflight}
 	if f.Match != nil {
 		q.settled = &settlement{stated: float64(*f.StatedPrecision), match: *f.Match}
@@ -297,7 +297,7 @@ func inRange(positions []int, n int, repeat bool) bool {
 	return true
 }
 
-// again are the flags of the method of a fit that takes other rows as well as these: exact, cg or kept.
+// again are the flags of the method of a fit that takes other rows as well as these: exact, parameters or kept.
 func again(was *result.Fit) Flags {
 	f := Flags{Method: was.Method}
 	if was.Method == "kept" {
@@ -310,11 +310,11 @@ func again(was *result.Fit) Flags {
 // posterior of another method it is an error.
 func (f *Flags) OfSaved(p *problem.Problem) error {
 	switch was := &p.Saved.Header.Fit; was.Method {
-	case "exact", "cg", "kept":
+	case "exact", "parameters", "kept":
 		*f = again(was)
 		return nil
 	default:
-		return fmt.Errorf("evidence --posterior is for posteriors of --method exact, cg and kept, and this one is of %s; its evidence is fit.log_evidence of explain --posterior --json", was.Method)
+		return fmt.Errorf("evidence --posterior is for posteriors of --method exact, parameters and kept, and this one is of %s; its evidence is fit.log_evidence of explain --posterior --json", was.Method)
 	}
 }
 
@@ -324,7 +324,7 @@ func (f *Flags) OfSaved(p *problem.Problem) error {
 func FitAgain(ctx context.Context, c *job.Job, old, p *problem.Problem, flag, calibrate string) (*Posterior, error) {
 	h := &p.Saved.Header
 	was := &h.Fit
-	if err := Changeable(flag, was.Method, true, h.Network || was.Refit); err != nil && was.Method != "cg" {
+	if err := Changeable(flag, was.Method, true, h.Network || was.Refit); err != nil && was.Method != "parameters" {
 		return nil, err
 	}
 	f := again(was)

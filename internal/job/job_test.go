@@ -18,8 +18,8 @@ func TestDidYouMean(t *testing.T) {
 		}
 		require.Equal(t, want, DidYouMean(word, verbs), word)
 	}
-	require.EqualError(t, NotOneOf("method", "nystorm", []string{"exact", "nystrom", "cg"}), `--method "nystorm" must be exact, nystrom or cg; did you mean nystrom?`)
-	require.EqualError(t, NotOneOf("method", "magic", []string{"exact", "cg"}), `--method "magic" must be exact or cg`)
+	require.EqualError(t, NotOneOf("method", "nystorm", []string{"exact", "nystrom", "parameters"}), `--method "nystorm" must be exact, nystrom or parameters; did you mean nystrom?`)
+	require.EqualError(t, NotOneOf("method", "magic", []string{"exact", "parameters"}), `--method "magic" must be exact or parameters`)
 }
 
 // The number of typing errors is symmetric, 0 only between equal words, and 1 for each error by itself.

@@ -20,7 +20,7 @@ func OneLine(s string) string {
 }
 
 // packages are the names with which the library's errors begin.
-var packages = regexp.MustCompile(`(: )(?:(?:network|onnx|linearize|ntk|gp|cg|evidence|sparse|shard|glm|weightspace|explain|report|store|dataset): )+`)
+var packages = regexp.MustCompile(`(: )(?:(?:network|onnx|linearize|ntk|gp|evidence|sparse|shard|glm|weightspace|explain|report|store|dataset): )+`)
 
 // Message is the text of an error in one line without the names of packages, which say nothing to a person who did not
 // call them. It keeps what stands first, which may be a file's name.

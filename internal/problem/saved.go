@@ -21,7 +21,10 @@ import (
 )
 
 // Methods are those that a posterior is computed by.
-var Methods = []string{"exact", "kept", "subset", "nystrom", "cg"}
+var Methods = []string{"exact", "kept", "subset", "nystrom", "parameters"}
+
+// goneMethods are methods of older versions, and what does their work now.
+var goneMethods = map[string]string{"fitc": "nystrom", "cg": "parameters"}
 
 // IsSparse tells whether posteriors of a method have inducing examples.
 func IsSparse(method string) bool { return method == "subset" || method == "nystrom" }
@@ -68,7 +71,6 @@ type SavedHeader struct {
 	Inducing   []int        `json:"inducing"` // positions among the training rows
 	Mean       gp.Mean      `json:"mean"`
 	Bound      gp.Bound     `json:"bound"`
-	SE         result.Float `json:"log_evidence_se"`
 	Fit        result.Fit   `json:"fit"`
 	Inputs     bool         `json:"inputs"`                   // the training inputs are inside
 	Bundle     bool         `json:"bundle,omitempty"`         // the network is inside too, and nothing else is needed
@@ -166,8 +168,8 @@ func openSaved(ctx context.Context, c *job.Job, path string, kind FileKind, f *F
 		return nil, err
 	}
 	h := &v.Header
-	if h.Fit.Method == "fitc" {
-		return nil, &store.Error{File: path, Problem: "is of --method fitc, which this version does not have", Remedy: "fit it again with --method nystrom"}
+	if now := goneMethods[h.Fit.Method]; now != "" {
+		return nil, &store.Error{File: path, Problem: "is of --method " + h.Fit.Method + ", which this version does not have", Remedy: "fit it again with --method " + now}
 	}
 	if k := h.Fit.Calibration; k != nil && k.Temperature == 0 {
 		k.Temperature = 1 // of an older version

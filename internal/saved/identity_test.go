@@ -13,8 +13,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/gp/cg"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -85,12 +85,12 @@ func methods() map[string]method {
 			func(t *testing.T, f *store.File, g *given) (latent, error) {
 				return gp.Load(f, g.kernel(), g.batch(t), &gp.Options{Targets: g.targets()})
 			}},
-		"cg": {"cg.about",
+		"parameters": {"kept.about",
 			func(t *testing.T, g *given) (latent, error) {
-				return cg.Fit(t.Context(), g.kernel(), g.source(), sitesOf(t, g), &cg.Options{Rank: 20})
+				return weightspace.FitSums(t.Context(), g.source(), sitesOf(t, g), g.prior, g.theta, nil)
 			},
 			func(t *testing.T, f *store.File, g *given) (latent, error) {
-				return cg.Load(t.Context(), f, g.kernel(), g.source(), &cg.Options{Targets: g.targets()})
+				return weightspace.LoadSums(t.Context(), f, g.source(), g.targets(), g.prior, g.theta, nil)
 			}},
 		"sparse": {"sparse.about",
 			func(t *testing.T, g *given) (latent, error) {

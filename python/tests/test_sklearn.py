@@ -59,7 +59,7 @@ class TestOwn(unittest.TestCase):
 
     def test_parameters(self):
         c = funcgp.Classifier(seed=3)
-        self.assertEqual(c.set_params(method="cg").get_params()["method"], "cg")
+        self.assertEqual(c.set_params(method="parameters").get_params()["method"], "parameters")
         with self.assertRaises(ValueError):
             c.set_params(magic=1)
 

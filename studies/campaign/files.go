@@ -44,7 +44,7 @@ func damaged() []file {
 	online := []string{"train", "--quiet", "--data", "digits:60,20", "--arch", "autoencoder:8-2", "--online"}
 	return []file{
 		fit("exact"), fit("refit", "--refit"), fit("kept", "--method", "kept"), fit("subset", "--method", "subset", "--inducing", "20"),
-		fit("nystrom", "--method", "nystrom", "--inducing", "10"), fit("cg", "--method", "cg"),
+		fit("nystrom", "--method", "nystrom", "--inducing", "10"), fit("parameters", "--method", "parameters"),
 		fit("with-inputs", "--with-inputs"), fit("bundle", "--bundle"),
 		goesOn("checkpoint-nystrom", "--method", "nystrom", "--inducing", "10"), goesOn("checkpoint-kept", "--method", "kept", "--within", "0.2", "--refit"),
 		{kind: "checkpoint-online", make: append(slices.Clone(online), "--epochs", "1", "--checkpoint", "OUT", "--out", "/net.onnx"), read: append(slices.Clone(online), "--epochs", "2", "--checkpoint", "IN", "--out", "OUT")},

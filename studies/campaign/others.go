@@ -52,7 +52,7 @@ func otherTurn(ctx context.Context, env *Env, r *Result, n uint64) error {
 		}
 	}
 	for _, method := range [][]string{{"exact"}, {"kept"}, {"subset", "--inducing", "20"}, {"nystrom", "--inducing", "10"},
-		{"cg"}, {"exact", "--with-inputs"}, {"exact", "--bundle"}, {"exact", "--refit"}, {"exact", "--at", "3"}} {
+		{"parameters"}, {"exact", "--with-inputs"}, {"exact", "--bundle"}, {"exact", "--refit"}, {"exact", "--at", "3"}} {
 		args := append([]string{"fit", "--quiet", "--model", "own.onnx", "--data", "digits:300,20", "--train-count", "40", "--out", "others.gp", "--method"}, method...)
 		if _, stderr, exit := env.Gpexplain(ctx, args...); exit != 0 {
 			return fmt.Errorf("%q: %s", args, stderr)
