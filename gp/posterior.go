@@ -2,6 +2,7 @@ package gp
 
 import (
 	"context"
+	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -15,29 +16,41 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// A Solver knows the covariance C given the training examples. The mean that it has as a Latent is never asked for.
-// *Thinned is the solver of kept rows (E16), and weightspace.Solver that of all rows by the P×P precision. A Posterior
-// answers all else from it.
+// A Solver knows the covariance C given the training examples; the mean that it has as a Latent is never asked for. A
+// Posterior answers everything else from it. *Thinned is the solver of kept rows (E16), and weightspace.Solver that of all
+// rows by the P×P precision. gptest.Dual tests a Posterior of a solver.
 type Solver interface {
 	Latent
 	// Jacobian returns the posterior Jacobian of x, J(x) − K_*n R B⁻¹ Rᵀ J, as T·C examples of one output each: the
-	// kernel between it and any other Jacobian is the posterior covariance (E14). moved is what Moved returns. The
-	// error is a *MemoryError where that is too large.
-	Jacobian(ctx context.Context, x *linearize.Batch, moved []float64) (*linearize.Batch, error)
-	// Moved returns what the solver has to know of the function m + J w for Jacobian, so that the sums over training
-	// examples close (E14): the values of J w at its own rows, or nil where it needs none. w has P numbers.
-	Moved(w []float64) []float64
-	// AddPseudoTo adds Λ̃ J w to b, N·C, where Λ̃ is the part of Λ that the solver has seen (E16).
-	AddPseudoTo(ctx context.Context, b, w, moved []float64) error
+	// kernel between it and any other Jacobian is the posterior covariance (E14).
+	Jacobian(ctx context.Context, x *linearize.Batch) (*linearize.Batch, error)
+	// LogDet returns log det B (E4).
+	LogDet() float64
+}
+
+// A PartialSolver has seen a part Λ̃ of Λ alone, such as kept rows. Of any other Solver Λ̃ = Λ.
+type PartialSolver interface {
+	Solver
+	// Observe tells the solver the weights w of the mean m + J w, P numbers, before any Jacobian is asked for, and adds
+	// Λ̃ J w to b, N·C. A nil b is skipped.
+	Observe(w, b []float64)
+	// LogDetBound says how an evidence with LogDet is bounded.
+	LogDetBound() Bound
+}
+
+// An OwnSolver keeps digits of examples that nearly fix the function at their own inputs, where the covariance of
+// PredictTo has lost them.
+type OwnSolver interface {
+	Solver
 	// InfluenceTo is that of Dual, where r has the residual r_i of each example, n×C.
 	InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch, r *mat.Dense) error
 	// LeaveOneOutTo writes cov as Dual.LeaveOneOutTo does; mean is nil.
 	LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error
-	// LogDet returns log det B, and LogDetBound how the evidence is bounded for it.
-	LogDet() float64
-	LogDetBound() Bound
-	TrainingSet() *TrainingSet // which must not be changed
-	Warnings() []error
+}
+
+// A SavedSolver can be saved, and its Posterior with it.
+type SavedSolver interface {
+	Solver
 	Save(w *store.Writer) error
 }
 
@@ -119,18 +132,39 @@ func (d *DualMean) SetMode(ctx context.Context, products linearize.Products, pri
 type Posterior struct {
 	Solver Solver
 	mean   DualMean
+	set    TrainingSet
 	pseudo []float64 // b̃, N·C
-	moved  []float64
 }
 
 var _ Dual = (*Posterior)(nil)
 
-// NewPosterior returns the posterior with a mean and the covariance of a solver. It takes a product with J of the
-// solver's rows.
+// NewPosterior returns the posterior with a mean and the covariance of a solver. It passes over the training examples,
+// unless the solver is a PartialSolver.
 func NewPosterior(ctx context.Context, s Solver, mean DualMean) (*Posterior, error) {
-	p := &Posterior{Solver: s, mean: mean, pseudo: append([]float64(nil), mean.Alpha...), moved: s.Moved(mean.Weights)}
-	p.mean.Warnings = append(mean.Warnings, s.Warnings()...)
-	return p, s.AddPseudoTo(ctx, p.pseudo, mean.Weights, p.moved)
+	p := &Posterior{Solver: s, mean: mean, pseudo: append([]float64(nil), mean.Alpha...)}
+	if err := p.identify(ctx); err != nil {
+		return nil, err
+	}
+	if s, ok := s.(PartialSolver); ok {
+		s.Observe(mean.Weights, p.pseudo)
+		return p, nil
+	}
+	f := make([]float64, len(p.pseudo)) // f̂ − m = J w
+	if err := linearize.ProductsOf(mean.Data).MulVecTo(ctx, f, mean.Weights); err != nil {
+		return nil, err
+	}
+	newBlockDiag(mean.Sites.Lambda).mulRow(f, 0)
+	floats.Add(p.pseudo, f)
+	return p, nil
+}
+
+// identify identifies the training examples.
+func (p *Posterior) identify(ctx context.Context) error {
+	one, err := linearize.First(ctx, p.mean.Data, 1)
+	if err == nil {
+		p.set, err = NewTrainingSet(ctx, p.mean.Data, one)
+	}
+	return err
 }
 
 // Data returns the training examples.
@@ -167,8 +201,15 @@ func (p *Posterior) hasDualMean() bool { return p.mean.Refitted || p.mean.Mean =
 // (θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀), see Scatter.
 func (p *Posterior) EvidenceAtTheta(scatter float64) Evidence {
 	// Σ log p(y|f) − ½(θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀) − ½ log det B (E7)
-	e := NewEvidence(p.mean.Sites.LogLik, scatter, p.Solver.LogDet())
-	e.Bound = p.Solver.LogDetBound()
+	return p.evidence(p.mean.Sites.LogLik, scatter)
+}
+
+// evidence is that with log det B of the solver.
+func (p *Posterior) evidence(logLik, scatter float64) Evidence {
+	e := NewEvidence(logLik, scatter, p.Solver.LogDet())
+	if s, ok := p.Solver.(PartialSolver); ok {
+		e.Bound = s.LogDetBound()
+	}
 	return e
 }
 
@@ -204,9 +245,7 @@ func (p *Posterior) EvidenceLinearGaussian(ctx context.Context) (Evidence, error
 		}
 		return ctx.Err()
 	})
-	e := NewEvidence(logLik, p.mean.Scatter, p.Solver.LogDet())
-	e.Bound = p.Solver.LogDetBound()
-	return e, err
+	return p.evidence(logLik, p.mean.Scatter), err
 }
 
 // PredictTo implements Latent. The mean takes one product with the Jacobian of x.
@@ -279,19 +318,30 @@ func (p *Posterior) MulKernelTo(ctx context.Context, dst, a *mat.Dense) error {
 
 // InfluenceTo implements Dual. The weight of an example is that which the solver has seen.
 func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
-	t, c := p.Solver.TrainingSet().CheckRows(rows, x)
+	t, c := p.set.CheckRows(rows, x)
 	if t == 0 {
 		dense.SizeTo(h, 0, 0)
 		dense.SizeTo(q, 0, 0)
 		return ctx.Err()
 	}
-	return p.Solver.InfluenceTo(ctx, h, q, rows, x, dense.View(dense.Of(p.residuals(rows), t, c)))
+	r := p.residuals(rows)
+	if s, ok := p.Solver.(OwnSolver); ok {
+		return s.InfluenceTo(ctx, h, q, rows, x, dense.View(dense.Of(r, t, c)))
+	}
+	dense.SizeTo(q, t, c)
+	if err := p.Solver.PredictTo(ctx, nil, h, x); err != nil {
+		return err
+	}
+	for k, i := range rows {
+		RemovalFrom(q.RawRowView(k), dense.Slice(h, k*c, (k+1)*c), dense.Slice(p.mean.Sites.Root, i*c, (i+1)*c), nil, r[k*c:(k+1)*c])
+	}
+	return ctx.Err()
 }
 
 // LeaveOneOutTo implements Dual: what the solver has seen of an example is taken out, and the step is made with its
 // whole residual.
 func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
-	t, c := p.Solver.TrainingSet().CheckRows(rows, x)
+	t, c := p.set.CheckRows(rows, x)
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(cov, t*c, c)
 	if t == 0 || mean == nil && cov == nil {
@@ -300,7 +350,7 @@ func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, row
 	if cov == nil {
 		cov = mat.NewDense(t*c, c, nil)
 	}
-	if err := p.Solver.LeaveOneOutTo(ctx, nil, cov, rows, x); err != nil || mean == nil {
+	if err := p.withoutTo(ctx, cov, rows, x); err != nil || mean == nil {
 		return err
 	}
 	if err := p.meanTo(mean, x); err != nil {
@@ -314,6 +364,22 @@ func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, row
 		}
 	}
 	return nil
+}
+
+// withoutTo writes the covariance of training examples without the example itself (E17).
+func (p *Posterior) withoutTo(ctx context.Context, cov *mat.Dense, rows []int, x *linearize.Batch) error {
+	if s, ok := p.Solver.(OwnSolver); ok {
+		return s.LeaveOneOutTo(ctx, nil, cov, rows, x)
+	}
+	if err := p.Solver.PredictTo(ctx, nil, cov, x); err != nil {
+		return err
+	}
+	_, c := p.mean.Sites.F.Dims()
+	for k, i := range rows {
+		own := dense.Slice(cov, k*c, (k+1)*c)
+		LeaveOneOutFrom(nil, own, mat.DenseCopyOf(own), dense.Slice(p.mean.Sites.Root, i*c, (i+1)*c), nil, nil, make([]float64, c))
+	}
+	return ctx.Err()
 }
 
 // residuals returns what steps that leave out examples start from: α where the mean is a sum over training examples,
@@ -334,13 +400,13 @@ func (p *Posterior) residuals(rows []int) []float64 {
 // Cross computes the posterior Jacobian of x, 8·T·C·P bytes. The kernel κ between it and a training example is the
 // posterior covariance with that example, so a tile takes as long as one of the kernel. The result is a CombinedCross.
 func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (Cross, error) {
-	t, _ := p.Solver.TrainingSet().Check(x)
-	q := &jacobianCross{kernel: p.mean.Kernel, set: p.Solver.TrainingSet(), x: x}
+	t, _ := p.set.Check(x)
+	q := &jacobianCross{kernel: p.mean.Kernel, set: &p.set, x: x}
 	if t == 0 {
 		return q, nil
 	}
 	var err error
-	q.posterior, err = p.Solver.Jacobian(ctx, x, p.moved)
+	q.posterior, err = p.Solver.Jacobian(ctx, x)
 	return q, err
 }
 
@@ -400,16 +466,20 @@ const savedPosteriorVersion = 1
 //
 //	err := store.Write(path, kind, version, post.Save) // see store.Write
 //
-// Save returns an error only where the fingerprints cannot be computed; store.Write returns the errors of writing. It
+// Save returns an error where the solver is no SavedSolver, and where the fingerprints cannot be computed; store.Write returns the errors of writing. It
 // reads the inputs once. For training examples that are neither a linearize.InputSource nor in memory, it linearizes
 // them.
 func (p *Posterior) Save(w *store.Writer) error {
+	s, ok := p.Solver.(SavedSolver)
+	if !ok {
+		return fmt.Errorf("gp: a %T cannot be saved: it has no method Save", p.Solver)
+	}
 	m, n := &p.mean, p.mean.Data.Len()
 	_, c := m.Sites.F.Dims()
 	w.JSON("kept.about", saved.About{Version: savedPosteriorVersion, N: n, C: c, P: len(m.Weights), Refit: m.Refitted, Mean: int(m.Mean), Warnings: m.Warnings})
 	saved.Save(w, "kept.", p.fields(n, c, len(m.Weights)))
 	m.Sites.Save(w, "kept.")
-	if err := p.Solver.Save(w); err != nil {
+	if err := s.Save(w); err != nil {
 		return err
 	}
 	return saved.Of(m.Data, m.Kernel).Save(context.Background(), w, "kept.")
@@ -445,6 +515,8 @@ func LoadPosterior(ctx context.Context, f *store.File, x linearize.Source, k ntk
 	if p.Solver, err = solver(p.mean.Sites); err != nil {
 		return nil, err
 	}
-	p.moved = p.Solver.Moved(p.mean.Weights)
-	return p, nil
+	if s, ok := p.Solver.(PartialSolver); ok {
+		s.Observe(p.mean.Weights, nil)
+	}
+	return p, p.identify(ctx)
 }

@@ -27,9 +27,14 @@ type Thinned struct {
 	sites *Sites
 	kept  *Kept
 	set   TrainingSet // all examples, of C outputs
+	moved []float64   // uᵀJw of the kept rows, where Observe was called
 }
 
-var _ Solver = (*Thinned)(nil)
+var (
+	_ PartialSolver = (*Thinned)(nil)
+	_ OwnSolver     = (*Thinned)(nil)
+	_ SavedSolver   = (*Thinned)(nil)
+)
 
 // FitKept returns the posterior given the kept rows of the N training examples x, of C
 // outputs, with sites s at x.F. It takes 8 times the square of the number of rows in
@@ -69,7 +74,7 @@ func FitKept(ctx context.Context, k ntk.Kernel, x linearize.Source, s *Sites, ke
 func newThinned(ctx context.Context, e *Exact, x linearize.Source, s *Sites, kept *Kept) (*Thinned, error) {
 	set, err := NewTrainingSet(ctx, x, e.x)
 	set.Outputs = e.ofKept
-	return &Thinned{e, s, kept, set}, err
+	return &Thinned{e: e, sites: s, kept: kept, set: set}, err
 }
 
 // sites returns the sites of the rows.
@@ -116,17 +121,13 @@ func (t *Thinned) LogDetBound() Bound {
 	return None
 }
 
-// Moved returns uᵀJw of the kept rows, for weights w, P numbers.
-func (t *Thinned) Moved(w []float64) []float64 {
-	moved := make([]float64, t.kept.Len())
-	t.e.x.MulVecTo(moved, w)
-	return moved
-}
-
-// AddPseudoTo adds Σ_kept λ u uᵀJw to b, N·C, where moved is uᵀJw.
-func (t *Thinned) AddPseudoTo(_ context.Context, b, _, moved []float64) error {
-	t.kept.AddTo(b, floats.MulTo(make([]float64, len(moved)), t.kept.Lambda, moved))
-	return nil
+// Observe implements PartialSolver: it adds Σ_kept λ u uᵀJw to b, and remembers uᵀJw for Jacobian.
+func (t *Thinned) Observe(w, b []float64) {
+	t.moved = make([]float64, t.kept.Len())
+	t.e.x.MulVecTo(t.moved, w)
+	if b != nil {
+		t.kept.AddTo(b, floats.MulTo(make([]float64, len(t.moved)), t.kept.Lambda, t.moved))
+	}
 }
 
 // LogDetOwn returns log det B of the rows that are no representatives, a lower bound of that of all rows (E16).
@@ -279,9 +280,9 @@ func (t *Thinned) GainTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch
 
 // Jacobian returns the posterior Jacobian of x, J(x) − G J_k with the gain G, as T·C
 // examples of one output each: the kernel between it and any other Jacobian is the
-// posterior covariance. move is that of GainTo. It takes 8·T·C·P bytes, and 40·T·C·n while
-// it works.
-func (t *Thinned) Jacobian(ctx context.Context, x *linearize.Batch, move []float64) (*linearize.Batch, error) {
+// posterior covariance. It takes 8·T·C·P bytes, and 40·T·C·n while it works; a *MemoryError says where
+// that is too much.
+func (t *Thinned) Jacobian(ctx context.Context, x *linearize.Batch) (*linearize.Batch, error) {
 	n := t.e.g.n
 	need := func(examples int) int64 {
 		return memory.Mul(memory.Mul(int64(examples), int64(x.Outputs())), memory.Add(memory.Mul(8, int64(x.P)), memory.Mul(40, int64(n))))
@@ -290,7 +291,7 @@ func (t *Thinned) Jacobian(ctx context.Context, x *linearize.Batch, move []float
 		return nil, err
 	}
 	var gain mat.Dense
-	if err := t.GainTo(ctx, &gain, x, move); err != nil {
+	if err := t.GainTo(ctx, &gain, x, t.moved); err != nil {
 		return nil, err
 	}
 	// −Gᵀ, whose columns weight the Jacobians of the kept rows

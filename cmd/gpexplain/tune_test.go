@@ -87,17 +87,13 @@ func TestTunePriorByRefits(t *testing.T) {
 			number := strconv.FormatFloat(float64(r.Fit.PriorPrecision), 'g', -1, 64)
 			same := ref.tuned(t, append(args, "--refit", "--prior-precision", number)...)
 			require.InEpsilon(t, float64(same.Fit.LogEvidence), float64(r.Fit.LogEvidence), 1e-9, method)
-			if how == "evidence" && method != "parameters" {
+			if how == "evidence" {
 				require.InEpsilon(t, float64(same.Fit.LogEvidence), -best.Score(), 1e-7, method)
 			}
 			chosen[method] = float64(r.Fit.PriorPrecision)
 		}
 		for method, precision := range chosen {
-			tolerance := 1e-4
-			if method == "parameters" && how == "evidence" {
-				tolerance = 0.3 // the log determinant is estimated
-			}
-			require.InEpsilon(t, chosen["exact"], precision, tolerance, "%s by %s", method, how)
+			require.InEpsilon(t, chosen["exact"], precision, 1e-4, "%s by %s", method, how)
 		}
 	}
 }

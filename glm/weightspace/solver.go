@@ -6,7 +6,6 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/mode"
@@ -24,12 +23,9 @@ import (
 // A Solver is the gp.Solver of all training examples by the precision H of the parameters, P×P. Its time grows with N·C
 // and its memory does not: it is exact for any number of examples while there are few parameters. C(x,x') is the product
 // J(x) H⁻¹ J(x')ᵀ, and nothing is subtracted, so that variances keep all their digits however small they are.
-type Solver struct {
-	*BlockPosterior
-	set gp.TrainingSet
-}
+type Solver struct{ *BlockPosterior }
 
-var _ gp.Solver = (*Solver)(nil)
+var _ gp.SavedSolver = (*Solver)(nil)
 
 // FitSums returns the posterior given the sites s of the training examples x, as sums over all of them (gp.Posterior),
 // with the covariance by H of all parameters. x is read as a stream, twice for products with J and once for H. The errors
@@ -151,15 +147,7 @@ func (f *sums) solver(ctx context.Context, s *gp.Sites) (*Solver, error) {
 	at := f.structured
 	at.sites, at.local = s, sites.Of(s)
 	h, err := at.blocks(ctx, []group{allOf(len(f.theta))})
-	if err != nil {
-		return nil, err
-	}
-	one, err := linearize.First(ctx, f.x, 1)
-	if err != nil {
-		return nil, err
-	}
-	set, err := gp.NewTrainingSet(ctx, f.x, one)
-	return &Solver{BlockPosterior: h, set: set}, err
+	return &Solver{h}, err
 }
 
 // A preconditioner is H̃⁻¹ at the sites of an earlier Newton step.
@@ -191,7 +179,7 @@ func (p *preconditioner) at(ctx context.Context, s *gp.Sites) (func(z []float64)
 }
 
 // Jacobian implements gp.Solver, by J H⁻¹Σ₀⁻¹. A parameter of variance 0 has no part in it.
-func (v *Solver) Jacobian(ctx context.Context, x *linearize.Batch, _ []float64) (*linearize.Batch, error) {
+func (v *Solver) Jacobian(ctx context.Context, x *linearize.Batch) (*linearize.Batch, error) {
 	p := len(v.theta)
 	need := func(t int) int64 { return memory.Mul(16, memory.Mul(memory.Mul(int64(t), int64(v.c)), int64(p))) }
 	if err := gp.CheckMemory("a cross-kernel", gp.TestExamples, x.Len(), v.o.MaxMemory, need); err != nil {
@@ -226,58 +214,6 @@ func (v *Solver) Jacobian(ctx context.Context, x *linearize.Batch, _ []float64) 
 	}
 	return posterior.Batch, nil
 }
-
-// Moved implements gp.Solver. J H⁻¹Jᵀ closes the sums by itself.
-func (v *Solver) Moved([]float64) []float64 { return nil }
-
-// AddPseudoTo adds ΛJw to b, with a pass over the training examples.
-func (v *Solver) AddPseudoTo(ctx context.Context, b, w, _ []float64) error {
-	f := make([]float64, len(b))
-	if err := linearize.ProductsOf(v.x).MulVecTo(ctx, f, w); err != nil {
-		return err
-	}
-	floats.Add(b, sites.MulBlocks(v.sites.Lambda, f))
-	return nil
-}
-
-// InfluenceTo implements gp.Solver. q is NaN where an example alone nearly fixes the function at its own input.
-func (v *Solver) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch, r *mat.Dense) error {
-	n, c := v.set.CheckRows(rows, x)
-	dense.SizeTo(q, n, c)
-	if err := v.PredictTo(ctx, nil, h, x); err != nil {
-		return err
-	}
-	for k, i := range rows {
-		gp.RemovalFrom(q.RawRowView(k), dense.Slice(h, k*c, (k+1)*c), v.rootOf(i), nil, r.RawRowView(k))
-	}
-	return ctx.Err()
-}
-
-// LeaveOneOutTo implements gp.Solver. The moments are NaN where an example alone nearly fixes the function at its own
-// input.
-func (v *Solver) LeaveOneOutTo(ctx context.Context, _, cov *mat.Dense, rows []int, x *linearize.Batch) error {
-	n, c := v.set.CheckRows(rows, x)
-	if err := v.PredictTo(ctx, nil, cov, x); err != nil {
-		return err
-	}
-	for k, i := range rows {
-		own := dense.Slice(cov, k*c, (k+1)*c)
-		gp.LeaveOneOutFrom(nil, own, mat.DenseCopyOf(own), v.rootOf(i), nil, nil, make([]float64, c))
-	}
-	v.o.Progress(gp.StageLeaveOneOut, n, n)
-	return ctx.Err()
-}
-
-// rootOf returns R of training example i, C×C.
-func (v *Solver) rootOf(i int) *mat.Dense {
-	return mat.NewDense(v.c, v.c, v.local.Block(v.local.Root, i))
-}
-
-// LogDetBound says that the evidence is exact.
-func (v *Solver) LogDetBound() gp.Bound { return gp.None }
-
-// TrainingSet identifies the training examples; it must not be changed.
-func (v *Solver) TrainingSet() *gp.TrainingSet { return &v.set }
 
 // savedPrecisionVersion is the version of the sections of a Solver.
 const savedPrecisionVersion = 1
@@ -316,17 +252,13 @@ func LoadSums(ctx context.Context, f *store.File, x linearize.Source, targets *g
 			return nil, err
 		}
 		p := len(theta)
-		v := &Solver{BlockPosterior: &BlockPosterior{structured: *base, groups: []group{allOf(p)}, h: make([]precision, 1)}}
+		v := &Solver{&BlockPosterior{structured: *base, groups: []group{allOf(p)}, h: make([]precision, 1)}}
 		if !saved.Load(r, v.fields()) {
 			return nil, r.Err()
 		}
 		h := &v.h[0]
 		h.shared, h.logDet = true, v.logDet
 		h.u = blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: p, Stride: p, Data: h.data}
-		one, err := linearize.First(ctx, x, 1)
-		if err == nil {
-			v.set, err = gp.NewTrainingSet(ctx, x, one)
-		}
-		return v, err
+		return v, nil
 	})
 }

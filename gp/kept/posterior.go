@@ -149,6 +149,7 @@ func newFit(x linearize.Source, prior ntk.Prior, theta []float64, o *Options) *f
 
 // posterior puts the kept rows and the mean together.
 func (p *fit) posterior(ctx context.Context) (*Posterior, error) {
+	p.mean.Warnings = append(p.mean.Warnings, p.thin.Warnings()...)
 	both, err := gp.NewPosterior(ctx, p.thin, p.mean)
 	return &Posterior{Posterior: both, thin: p.thin, kernel: p.kernel, short: p.short}, err
 }

@@ -69,7 +69,7 @@ func TestCalibrationMemory(t *testing.T) {
 	}{
 		{"exact", 10, 1 << 40, 6000},
 		{"nystrom", 10, 1 << 40, 5000},
-		{"parameters", 10, 1 << 40, 200},
+		{"parameters", 10, 1 << 40, 5000},
 		// A quarter of the memory over four covariances of 10·10 and means of 10 numbers.
 		{"exact", 10, 4 * 4 * 8 * 110 * 1000, 1000},
 		{"nystrom", 10, 4 * 4 * 8 * 110 * 1000, 1000},
