@@ -24,21 +24,13 @@ func TestMaxMemory(t *testing.T) {
 	require.Contains(t, refuse(t, 1, "explain", "--data", "digits:9000000,100", "--classes", "4,9"), "rows fit")
 }
 
-// Conjugate gradients are refused with the memory that the library takes at least,
-// 8·(18·N·C + 8·N·C + 2·P) bytes for one output, however little is allowed.
-func TestMaxMemoryOfConjugateGradients(t *testing.T) {
-	const needs = "gpexplain: a matrix-free posterior of 1,500 training rows takes 385.4 kB of memory, of which "
+func TestMaxMemoryOfParameters(t *testing.T) {
 	for _, verb := range []string{"explain", "predict"} {
-		for limit, want := range map[string]string{
-			"1":     "1 bytes may be used; raise --max-memory\n",
-			"24kB":  "24.0 kB may be used; raise --max-memory\n", // as much as the sites take
-			"100kB": "100.0 kB may be used; at most 127 rows fit; give --train-count 127, or raise --max-memory\n",
-			"385kB": "385.0 kB may be used; at most 1,498 rows fit; give --train-count 1498, or raise --max-memory\n",
-		} {
-			require.Equal(t, needs+want, refuse(t, 1, verb, "--method", "parameters", "--max-memory", limit))
+		for limit, want := range map[string]string{"1": "1 bytes", "100MB": "100.0 MB"} {
+			require.Equal(t, "gpexplain: a posterior over 4,587 parameters takes 208.8 MB of memory, of which "+want+" may be used; raise --max-memory, or give --method nystrom\n",
+				refuse(t, 1, verb, "--method", "parameters", "--max-memory", limit))
 		}
 	}
-	require.Contains(t, refuse(t, 1, "explain", "--method=parameters", "--data", "digits:9000000,100", "--max-memory", "200MB"), "rows fit; ")
 }
 
 func TestMaxMemoryOfWeights(t *testing.T) {

@@ -2,6 +2,7 @@ package inference
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -138,9 +139,12 @@ func solverOf(method string) *solver {
 		return &solver{
 			fit: (*fit).parameters, leftOut: mostLeftOut,
 			plan: func(_ *job.Job, p *problem.Problem, _ *Flags, _ *dataset.Subset) error {
-				return gp.CheckMemory(fmt.Sprintf("a posterior over %d parameters", p.Model.Parameters()), gp.Parameters, p.Model.Parameters(), p.Limits.Memory, func(n int) int64 {
-					return weightspace.Bytes(n, p.Model.Outputs)
-				})
+				n := p.Model.Parameters()
+				err := gp.CheckMemory("a posterior over the parameters", gp.Parameters, n, p.Limits.Memory, func(n int) int64 { return weightspace.Bytes(n, p.Model.Outputs) })
+				if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
+					return job.FullErrorf("a posterior over %s parameters takes %s; raise --max-memory, or give --method nystrom", job.Count(n), problem.Takes(e))
+				}
+				return err
 			},
 			load: func(ctx context.Context, l *loading) (Fitted, error) {
 				return weightspace.LoadSums(ctx, l.problem.Saved.File, l.x, l.targets, l.prior, l.problem.Model.Net.Theta(), &weightspace.Options{MaxMemory: l.problem.Limits.Memory, Progress: l.con.Show})
