@@ -200,13 +200,13 @@ type RowScores struct {
 // Approximation gives the errors of a posterior that is not exact. Fields that
 // do not apply to the method are left out.
 type Approximation struct {
-	Select       string       `json:"select,omitempty"`          // how the inducing examples were chosen
-	Rows         int          `json:"rows,omitempty"`            // M·C
-	Rank         int          `json:"rank,omitempty"`            // number of independent rows
-	TestRows     int          `json:"test_rows,omitempty"`       // number of test rows behind the residuals
-	ResidualMean *Float       `json:"residual_mean,omitempty"`   // of (k_** − q_**)/k_** over the test rows
-	ResidualMax  *Float       `json:"residual_max,omitempty"`    // largest of the same
-	Sample       *SampleError `json:"sample,omitempty"`          // comparison with an exact posterior
+	Select       string       `json:"select,omitempty"`        // how the inducing examples were chosen
+	Rows         int          `json:"rows,omitempty"`          // M·C
+	Rank         int          `json:"rank,omitempty"`          // number of independent rows
+	TestRows     int          `json:"test_rows,omitempty"`     // number of test rows behind the residuals
+	ResidualMean *Float       `json:"residual_mean,omitempty"` // of (k_** − q_**)/k_** over the test rows
+	ResidualMax  *Float       `json:"residual_max,omitempty"`  // largest of the same
+	Sample       *SampleError `json:"sample,omitempty"`        // comparison with an exact posterior
 }
 
 // SampleError compares an approximate with the exact posterior of a sample of the
