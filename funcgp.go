@@ -115,7 +115,11 @@ type FitOptions struct {
 	Limits
 	// Likelihood is gaussian, bernoulli, categorical, poisson, negative-binomial:R or heteroscedastic; "" is the
 	// model's, else by the targets.
-	Likelihood    string
+	Likelihood string
+	// ClassWeights are the weights of classes in the loss of the training, as weight= and pos_weight= of PyTorch: "0=1,1=3.2",
+	// where a class without a weight has 1, or "balanced", N/(C n) for a class with n of the N rows. "" is the model's, else
+	// none. The posterior is fitted to that loss. Calibrated probabilities are for classes as often as they occur.
+	ClassWeights  string
 	Prior         Prior
 	Method        Method
 	NoiseVariance float64 // σ² of a Gaussian; 0 is the model's, else by leave-one-out

@@ -118,7 +118,7 @@ func savedCases(t *testing.T) (cases []savedCase) {
 		fit + name("all.gp") + " --train-count 40",
 		fit + name("less.gp") + " --posterior " + name("all.gp") + " --without " + name("rows.txt"),
 		fit + name("words.gp") + " --id id --model " + filepath.Join(words, "model.onnx") +
-			" --data " + filepath.Join(words, "train.csv"),
+			" --data " + filepath.Join(words, "train.csv") + " --class-weights balanced",
 	}, "\n"), "bash")
 	for _, c := range []string{"g", "less"} {
 		cases = append(cases, savedCase{name: c, path: name(c + ".gp"), table: "exact", classes: 2, targets: 1})

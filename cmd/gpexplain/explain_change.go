@@ -161,7 +161,8 @@ func (s *changeFlags) find(p *problem.Problem) (*changedData, error) {
 			return nil, fmt.Errorf("--flip %d=%s: that is the label of training row %d already; give another", row, s.labels[k], row)
 		}
 		left.Set(i, 0, float64(class))
-		ch.Relabel = append(ch.Relabel, counterfactual.Label{Row: i, Y: []float64{float64(class)}})
+		y, weight := p.Relabelled(class)
+		ch.Relabel = append(ch.Relabel, counterfactual.Label{Row: i, Y: y, Weight: weight})
 		to.says.Labels = append(to.says.Labels, result.Float(p.Task.Classes[class]))
 		if names := p.Task.Names; names != nil {
 			to.says.LabelNames = append(to.says.LabelNames, names[class])

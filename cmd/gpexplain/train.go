@@ -237,6 +237,7 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, p *problem.Pr
 		if err != nil {
 			return nil, nil, nil, err
 		}
+		y, _ = p.TrainingLoss(rows, y)
 		o.Validation = &train.Validation{X: x, Y: y, Patience: s.descent.patience}
 	}
 	o.Objective = func(value float64) { objective = value }
@@ -248,7 +249,8 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, p *problem.Pr
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	trained, res, err := train.MAP(ctx, inUnits, x, e.Y, p.Task.Likelihood, o)
+	y, loss := p.TrainingLoss(e.Train, e.Y)
+	trained, res, err := train.MAP(ctx, inUnits, x, y, loss, o)
 	c.Clear()
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("training on %s: %w; try a smaller --lr, fewer --epochs or another --prior-precision", e.Data.Source, err)

@@ -23,8 +23,9 @@ type Change struct {
 
 // A Label is another target of one training example.
 type Label struct {
-	Row int       // position of the example in the training data
-	Y   []float64 // as a row of the targets
+	Row    int       // position of the example in the training data
+	Y      []float64 // as a row of the targets
+	Weight float64   // of the example then, where its weight depends on its target; 0 keeps the one it has
 }
 
 // Without is the change that leaves out training examples.
@@ -103,6 +104,9 @@ func (c *Change) targets(y *gp.Targets) *gp.Targets {
 	}
 	for _, l := range c.Relabel {
 		to.Y.SetRow(l.Row, l.Y)
+		if l.Weight > 0 {
+			to.Weights[l.Row] = l.Weight
+		}
 	}
 	for _, i := range c.Remove {
 		to.Weights[i] = 0

@@ -120,6 +120,7 @@ type Fit struct {
 	Prior                *Prior         `json:"prior,omitempty"`                  // nil where all parameters have PriorPrecision
 	NoiseVariance        *Float         `json:"noise_variance,omitempty"`         // σ² of a Gaussian likelihood
 	NoiseVarianceOrigin  string         `json:"noise_variance_origin,omitempty"`
+	Loss                 *Loss          `json:"loss,omitempty"` // nil where that of the training is −log p of the labels
 	Preprocessing        *Preprocessing `json:"preprocessing,omitempty"`
 	Preflight            *Preflight     `json:"preflight,omitempty"`
 	Grouped              *Grouped       `json:"grouped,omitempty"` // nil where all classes of the network are told apart
@@ -128,6 +129,13 @@ type Fit struct {
 	Approximation *Approximation `json:"approximation,omitempty"` // nil for an exact posterior
 	Certificate   *Certificate   `json:"certificate,omitempty"`   // nil where no rows are left out
 	Tuning        *Tuning        `json:"tuning,omitempty"`        // nil where the precision was given
+}
+
+// Loss says how the loss of the training differs from −log p of the labels. The posterior is fitted to that loss;
+// scores are by the labels as they are.
+type Loss struct {
+	ClassWeights       []Float `json:"class_weights,omitempty"` // one for each class of the network
+	ClassWeightsOrigin string  `json:"class_weights_origin,omitempty"`
 }
 
 // Match says at which prior precision the answers are: by default that at which the refit of the

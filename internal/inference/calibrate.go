@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
@@ -55,8 +56,11 @@ func (k *Calibration) RefitScales() *score.Calibration {
 	if c == nil {
 		return nil
 	}
-	if c.Shift = nil; k.Refit != nil { // a refit is at an optimum of the likelihood, whatever the network was trained by
+	if c.Shift = nil; k.Refit != nil { // a refit is at an optimum of the stated loss, whatever the network was trained by
 		c.Scale, c.Temperature = float64(k.Refit.Scale), float64(k.Refit.Temperature)
+		for _, v := range k.Refit.Shift {
+			c.Shift = append(c.Shift, float64(v))
+		}
 	}
 	return c
 }
@@ -68,6 +72,24 @@ type moments struct{ y, mean, cov, network, answer *mat.Dense }
 func newMoments(y *mat.Dense, c int) *moments {
 	t, _ := y.Dims()
 	return &moments{y: y, mean: mat.NewDense(t, c, nil), cov: mat.NewDense(t*c, c, nil)}
+}
+
+// shifted returns the moments with β added to all means; nil adds nothing.
+func (m *moments) shifted(beta []float64) *moments {
+	if beta == nil {
+		return m
+	}
+	out := *m
+	for _, mean := range []**mat.Dense{&out.mean, &out.network, &out.answer} {
+		if *mean == nil {
+			continue
+		}
+		*mean = mat.DenseCopyOf(*mean)
+		for i := range (*mean).RawMatrix().Rows {
+			floats.Add((*mean).RawRowView(i), beta)
+		}
+	}
+	return &out
 }
 
 // tile is the part of the moments of rows [lo, hi).
@@ -262,27 +284,38 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 		on.names = problem.NamesOf(heldOut, 0, heldOut.Len())
 	}
 	// Set the scales by these rows, and the scores of their means without a covariance.
-	lik := p.Task.Likelihood
-	found, err := score.Calibrate(ctx, lik, on.y, on.mean, on.cov, &score.CalibrateOptions{Link: ScoringLink(lik, on.mean.RawMatrix().Cols), Progress: func(scales int) { c.Show("calibrate", scales, 0) }})
+	lik, known := p.Task.Likelihood, p.WeightShift()
+	at := on.shifted(known)
+	found, err := score.Calibrate(ctx, lik, on.y, at.mean, on.cov, &score.CalibrateOptions{Link: ScoringLink(lik, on.mean.RawMatrix().Cols), Progress: func(scales int) { c.Show("calibrate", scales, 0) }})
 	if err != nil {
 		return on.names.ExplainError(err)
 	}
+	refit, moved := *found, false
 	if s := q.settled; heldOut == nil && q.network && s != nil && s.projection != 0 {
 		// The rows were predicted by the refit, and the answers are the network's.
-		if network := found.ForNetwork(lik, s.projection, float64(s.match.Remainder)); network != found {
-			k.Refit = &result.Scales{Scale: result.Float(found.Scale), Temperature: result.Float(found.Temperature), NoiseScale: result.Float(found.NoiseScale)}
-			found = network
-		}
+		network := found.ForNetwork(lik, s.projection, float64(s.match.Remainder))
+		found, moved = network, network != found
 	}
-	if answer := on.answer; answer != nil {
-		if found, err = found.WithShift(ctx, ScoringLink(lik, answer.RawMatrix().Cols), lik, on.y, on.network, answer, on.cov); err != nil {
+	if moved || known != nil {
+		k.Refit = &result.Scales{Scale: result.Float(refit.Scale), Temperature: result.Float(refit.Temperature), NoiseScale: result.Float(refit.NoiseScale), Shift: result.Floats(known)}
+	}
+	if answer := at.answer; answer != nil {
+		if found, err = found.WithShift(ctx, ScoringLink(lik, answer.RawMatrix().Cols), lik, on.y, at.network, answer, on.cov); err != nil {
 			return on.names.ExplainError(err)
 		}
-		if k.Refit != nil {
-			if found, err = found.JudgeNetwork(ctx, ScoringLink(lik, answer.RawMatrix().Cols), lik, on.y, on.network, answer, on.cov, float64(q.settled.match.Remainder)); err != nil {
+		if moved {
+			if found, err = found.JudgeNetwork(ctx, ScoringLink(lik, answer.RawMatrix().Cols), lik, on.y, at.network, answer, on.cov, float64(q.settled.match.Remainder)); err != nil {
 				return on.names.ExplainError(err)
 			}
 		}
+	}
+	if known != nil { // the shift is what is added to the outputs as they are
+		to := *found
+		to.Shift = slices.Clone(known)
+		if found.Shift != nil {
+			floats.Add(to.Shift, found.Shift)
+		}
+		found = &to
 	}
 	k.warnings = append(k.warnings, found.Warnings...)
 	k.Scale, k.Temperature, k.NoiseScale = result.Float(found.Scale), result.Float(found.Temperature), result.Float(found.NoiseScale)

@@ -245,7 +245,8 @@ func (f *fit) tuneNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Opt
 	link := predictive.DefaultLink(lik, f.problem.Model.Outputs)
 	logp := make([]float64, rows.Len())
 	tuned, err := dual.Tune(ctx, prepared, func(mean, cov *mat.Dense) (float64, error) {
-		err := link.LogPredictiveTo(logp, lik, y, mean, cov)
+		m := (&moments{mean: mean}).shifted(f.problem.WeightShift())
+		err := link.LogPredictiveTo(logp, lik, y, m.mean, cov)
 		return score.NLL(logp), err
 	})
 	if err != nil {

@@ -152,6 +152,7 @@ func (f *fit) score(ctx context.Context, c *candidate) (nll, noise float64, err 
 	if err != nil {
 		return 0, 0, err
 	}
+	m = m.shifted(f.problem.WeightShift())
 	cov := m.cov
 	if open {
 		if noise, err = score.NoiseFactor(gaussian, m.y, m.mean, cov); err != nil {

@@ -93,6 +93,7 @@ func (p *Problem) changedRows(d *dataset.Data, rows []int, flag string) (*Proble
 		t.Prior = t.Prior.At(t.Precision)
 	}
 	e.Data, e.Train = d, e.grouped(train)
+	e.weights = t.fitWeights(e.Train)
 	q.Task, q.Examples = &t, &e
 	if !p.flags.given("seed") {
 		q.Limits.Seed = h.Seed

@@ -18,7 +18,9 @@ import (
 //
 //   - CrossEntropyLoss, BCEWithLogitsLoss and PoissonNLLLoss are the mean of −log p
 //     over N rows: times N, δ = N·λ. GaussianNLLLoss of a heteroscedastic network is the
-//     mean over N rows of T targets: δ = N·T·λ.
+//     mean over N rows of T targets: δ = N·T·λ. With weight=, CrossEntropyLoss divides
+//     by the sum of the weights w_i of its rows in place of N: δ = λ·Σ w_i.
+//     BCEWithLogitsLoss divides by N whatever pos_weight= is.
 //   - MSELoss is the mean of (f−y)² over N rows of T targets, without the ½ and the
 //     σ² of −log p = Σ (f−y)²/(2σ²): times N·T/(2σ²), δ = N·T·λ/(2σ²). At σ² = ½ that is
 //     N·T·λ. Only the product δσ² moves the optimum.
@@ -36,6 +38,10 @@ func (p *Problem) setDecay(ctx context.Context, decay *float64) error {
 	t, n, lambda := p.Task, p.Examples.Train.Len(), *decay
 	t.Precision = float64(n) * lambda
 	t.PrecisionFrom = Origin(fmt.Sprintf("N·λ = %d × %.4g, from --weight-decay", n, lambda))
+	if over := t.meanOver(n, p.Examples.weights); over != float64(n) {
+		t.Precision = over * lambda
+		t.PrecisionFrom = Origin(fmt.Sprintf("Σw·λ = %.6g × %.4g, from --weight-decay and the weights of the classes", over, lambda))
+	}
 	_, targets := p.Examples.Y.Dims()
 	if HasLogVariances(t.Likelihood) {
 		t.Precision *= float64(targets)
@@ -101,7 +107,7 @@ func (p *Problem) pull(ctx context.Context) ([]float64, error) {
 		}
 		r := mat.NewDense(hi-lo, m.Outputs, nil)
 		for i := range hi - lo {
-			p.Task.Likelihood.Expand(r.RawRowView(i), nil, nil, e.Y.RawRowView(lo+i), f.RawRowView(i))
+			p.TrainTargets().Expand(lo+i, r.RawRowView(i), nil, nil, f.RawRowView(i))
 		}
 		if err := m.Net.VJP(ctx, part, x, r); err != nil {
 			return nil, NamesOf(e.Train, lo, hi).ExplainError(err)

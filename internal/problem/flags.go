@@ -66,6 +66,8 @@ type TaskFlags struct {
 	Precision, Noise *float64
 	WeightDecay      *float64 // λ of the training
 	Prior            string   // a file with a prior; "" for none
+	ClassWeights     string   // of the loss of the training; "" for none
+	classWeights     *classWeights
 }
 
 // LimitFlags concern the whole process.
@@ -126,6 +128,10 @@ func (s *Flags) CheckValues(others map[string]string) error {
 }
 
 func (s *TaskFlags) check() error {
+	var err error
+	if s.classWeights, err = parseClassWeights(norm.NFC.String(s.ClassWeights)); err != nil {
+		return job.Usagef("--class-weights %s: %v", s.ClassWeights, err)
+	}
 	positive := func(v *float64) bool { return v == nil || *v >= 1e-300 && *v <= 1e300 }
 	switch {
 	case !positive(s.Precision):
@@ -150,6 +156,8 @@ func (s *TaskFlags) check() error {
 		return job.NotOneOf("likelihood", s.Likelihood, Likelihoods)
 	case s.Noise != nil && !HasNoise(LikelihoodNamed(s.Likelihood)):
 		return job.Usagef("--noise-variance is for --likelihood gaussian, not %s", s.Likelihood)
+	case s.classWeights != nil && !HasClasses(LikelihoodNamed(s.Likelihood)):
+		return job.Usagef("--class-weights is for labels, not for --likelihood %s", s.Likelihood)
 	}
 	return nil
 }

@@ -145,8 +145,9 @@ type comparison struct {
 	classes int
 	x       *mat.Dense
 	y       *mat.Dense
-	rows    []int // the positions of these rows among the training rows
-	order   bool  // labels count as the class that the network gives most of their rows
+	weights []float64 // of the rows in the loss of the training; nil for 1 each
+	rows    []int     // the positions of these rows among the training rows
+	order   bool      // labels count as the class that the network gives most of their rows
 }
 
 // compareOn reads the rows that candidates are compared on.
@@ -163,6 +164,11 @@ func compareOn(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y 
 		return nil, err
 	}
 	c.y = RowsAt(y, c.rows)
+	if w := t.fitWeights(train); w != nil {
+		for _, i := range c.rows {
+			c.weights = append(c.weights, w[i])
+		}
+	}
 	return c, nil
 }
 
@@ -367,6 +373,9 @@ func (c *comparison) strain(ctx context.Context, a *candidate) error {
 	one, pull, square := make([]float64, len(theta)), make([]float64, len(theta)), make([]float64, len(theta))
 	for i := range take {
 		a.likelihood.Expand(r.RawRowView(0), nil, nil, y.RawRowView(i), f.RawRowView(i))
+		if c.weights != nil {
+			r.Scale(c.weights[at[i]], r)
+		}
 		if c.model.Net.VJP(ctx, one, x.Slice(i, i+1, 0, d).(*mat.Dense), r) != nil {
 			return ctx.Err() // derivatives that are not finite are of no optimum
 		}

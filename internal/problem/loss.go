@@ -26,6 +26,7 @@ import (
 //   - q = ‖Jᵀr' − Nλ'θ‖/√Σ‖r'‖² over the same of the cross entropy, each with its own best λ ≥ 0, so that no decay counts
 //     against either, says how much nearer to an optimum of another loss the network is.
 //
+// Rows count by the weights that their loss is stated to have, 1 in the mean.
 // A departure counts by |z·u/v|/√q. Rows that the network nearly fits have a small z and a large u/v. studies/loss has the
 // trainings that the limits were chosen on, and the rates on others.
 const (
@@ -36,11 +37,11 @@ const (
 // A departure adds up u and v over the rows.
 type departure struct{ sum, variance, square float64 }
 
-// add adds a row with d_y − E_p d and Var_p d.
-func (d *departure) add(off, variance float64) {
-	d.sum += off
-	d.variance += variance
-	d.square += off * off
+// add adds a row of weight w with d_y − E_p d and Var_p d.
+func (d *departure) add(w, off, variance float64) {
+	d.sum += w * off
+	d.variance += w * variance
+	d.square += w * off * w * off
 }
 
 // spread is v. A network that is sure and wrong has less variance than it makes errors.
@@ -91,6 +92,9 @@ func (l *look) trainingLoss(ctx context.Context, rows string) error {
 	if l.problem.Task.Classes == nil || l.at.Pull == nil || !l.known {
 		return nil
 	}
+	if l.problem.Task.Loss.ClassWeights != nil {
+		rows += ", weighted by class,"
+	}
 	counts, flat := l.classCounts(), l.sureness()
 	residual := mat.DenseCopyOf(l.at.F)
 	_, c := residual.Dims()
@@ -109,7 +113,7 @@ func (l *look) trainingLoss(ctx context.Context, rows string) error {
 				if k == y {
 					label = 1
 				}
-				r[j] = scale*(label-p[k]) + shift*(1/float64(len(p))-p[k])
+				r[j] = l.weight[i] * (scale*(label-p[k]) + shift*(1/float64(len(p))-p[k]))
 				square += r[j] * r[j]
 			}
 		}
@@ -170,16 +174,17 @@ func (l *look) classCounts() classCounts {
 	to := mat.NewDense(k, k, nil) // mean probabilities of the rows of each label
 	for i, lp := range l.logp {
 		y := l.problem.Examples.Train.Class[i]
-		all[y].share += 1 / n
+		w := l.weight[i]
+		all[y].share += w / n
 		for j, v := range lp {
 			p := math.Exp(v)
 			off := -p
 			if j == y {
 				off++
 			}
-			all[j].expected += p / n
-			all[j].add(off, p*(1-p))
-			to.Set(y, j, to.At(y, j)+p/n)
+			all[j].expected += w * p / n
+			all[j].add(w, off, p*(1-p))
+			to.Set(y, j, to.At(y, j)+w*p/n)
 		}
 	}
 	for j, w := range balancedWeights(to) {
@@ -258,7 +263,7 @@ func (all classCounts) warning(off classCounts, by float64, rows string, t *Task
 	}
 	heavy := slices.MaxFunc(all, func(a, b classCount) int { return cmp.Compare(a.weight, b.weight) })
 	light := slices.MinFunc(all, func(a, b classCount) int { return cmp.Compare(a.weight, b.weight) })
-	return linearize.NewWarning("loss-weighted", by, sharesLimit, "Train without class weights and on rows as they occur, or give the rows as they were drawn.",
+	return linearize.NewWarning("loss-weighted", by, sharesLimit, "Give --class-weights if the training had them, or the rows as they were drawn.",
 		"On %s the network expects %s, as after a training with class weights, pos_weight or resampled rows (class %s at %.2g times the weight of class %s). Its own probabilities are for classes with other shares, which calibration corrects by a shift, and it is no optimum of this likelihood, so terms and the evidence are off too.",
 		rows, strings.Join(parts, ", "), name(heavy.class), heavy.weight/light.weight, name(light.class))
 }
@@ -273,7 +278,7 @@ func (l *look) sureness() (d departure) {
 				square += p * v * v
 			}
 		}
-		d.add(lp[l.problem.Examples.Train.Class[i]]-mean, square-mean*mean)
+		d.add(l.weight[i], lp[l.problem.Examples.Train.Class[i]]-mean, square-mean*mean)
 	}
 	d.sum = max(0, d.sum) // networks that are surer than right are another matter
 	return d

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,12 +23,14 @@ type trainingCase struct {
 	c     int // outputs
 	x     *mat.Dense
 	class []int
+
+	weights []float64 // of the classes, as they are stated; nil for none
 }
 
 // newTrainingCase draws rows with a bias and three features; the last class is rare.
 func newTrainingCase(lik glm.Likelihood, c, n int, seed uint64) *trainingCase {
 	rng, k := rand.New(rand.NewPCG(seed, 5)), max(c, 2)
-	t := &trainingCase{lik, c, mat.NewDense(n, 4, nil), make([]int, n)}
+	t := &trainingCase{lik: lik, c: c, x: mat.NewDense(n, 4, nil), class: make([]int, n)}
 	for i := range n {
 		y := rng.IntN(k)
 		if y == k-1 && rng.Float64() < .6 {
@@ -74,7 +77,10 @@ func (t *trainingCase) warnings(test *testing.T, theta []float64) []error {
 		g.Mul(r.T(), t.x)
 		return g.RawMatrix().Data, nil
 	}}
-	_, warnings, err := l.problem(test, 1, fromDefault).Preflight(test.Context(), at)
+	p := l.problem(test, 1, fromDefault)
+	p.Task.Loss.ClassWeights = t.weights
+	p.Examples.weights = p.Task.fitWeights(p.Examples.Train)
+	_, warnings, err := p.Preflight(test.Context(), at)
 	require.NoError(test, err)
 	return warnings
 }
@@ -115,6 +121,26 @@ func TestTrainingLoss(t *testing.T) {
 					require.ErrorContains(t, w[0], of)
 				}
 			}
+		}
+	}
+}
+
+// Weights of classes that are stated are part of the loss: none are told, and others than the stated ones are.
+func TestStatedClassWeights(t *testing.T) {
+	for name, lik := range map[string]glm.Likelihood{"two classes": glm.Bernoulli{}, "four": glm.Categorical{}} {
+		c := newTrainingCase(lik, map[string]int{"two classes": 1, "four": 4}[name], 400, 3)
+		last := max(c.c, 2) - 1
+		for _, delta := range []float64{0, 1, 20} {
+			theta := c.train(t, delta, weighted)
+			c.weights = slices.Repeat([]float64{1}, last+1)
+			c.weights[last] = 3
+			require.Empty(t, c.warnings(t, theta), "%s, δ = %g", name, delta)
+			if delta == 20 { // which moves shares as much
+				continue
+			}
+			w := c.warnings(t, c.train(t, delta, crossEntropy))
+			require.Len(t, w, 1, "%s, δ = %g", name, delta)
+			require.Contains(t, []string{"loss-weighted", "overconfident"}, linearize.WarningOf(w[0]).Code)
 		}
 	}
 }

@@ -25,11 +25,13 @@ const (
 	keyOthersNames = "class_names"
 	keyTarget      = "funcgp.target_columns"
 	keyID          = "funcgp.id_column"
-	KeyRows        = "funcgp.train_rows"
-	keyData        = "funcgp.train_data"
-	KeyScaling     = "funcgp.scaling"
-	keyTargets     = "funcgp.target_scaling"
-	KeyCommand     = "funcgp.command"
+
+	keyClassWeights = "funcgp.class_weights"
+	KeyRows         = "funcgp.train_rows"
+	keyData         = "funcgp.train_data"
+	KeyScaling      = "funcgp.scaling"
+	keyTargets      = "funcgp.target_scaling"
+	KeyCommand      = "funcgp.command"
 )
 
 // Metadata is what a model says about its own training.
@@ -41,6 +43,7 @@ type Metadata struct {
 	others           []string         // labels whose rows were left out of the training; nil where not said
 	target           []string         // target columns of a table
 	id               string           // column of a table that names the rows
+	classWeights     *classWeights    // of the loss; nil where not said
 	Rows             string           // as formatRows writes
 	Data             string           // fingerprint of the training part
 	Scaling          *dataset.Scaling // of the inputs; nil where not said
@@ -89,6 +92,7 @@ var entries = []entry{
 	}},
 	{keyTarget, read(func(m *Metadata) *[]string { return &m.target }, splitNames), func(p *Problem) string { return JoinNames(p.Examples.Data.TargetColumns) }},
 	{keyID, read(func(m *Metadata) *string { return &m.id }, asIs), func(p *Problem) string { return p.Examples.Data.ID }},
+	{keyClassWeights, read(func(m *Metadata) **classWeights { return &m.classWeights }, parseClassWeights), func(p *Problem) string { return p.Task.ClassWeightsText() }},
 	{KeyScaling, read(func(m *Metadata) **dataset.Scaling { return &m.Scaling }, dataset.ParseScaling), func(p *Problem) string {
 		if p.Examples.Scaling.Inputs == nil && !p.Examples.Data.Images() {
 			return (&dataset.Scaling{Mean: []float64{0}, Scale: []float64{1}}).String()

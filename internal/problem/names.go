@@ -127,13 +127,14 @@ func (p *Problem) outputOf(name string) (int, error) {
 }
 
 // ClassOf returns the number of the class with this name or label, and whether there is one.
-func (p *Problem) ClassOf(name string) (k int, ok bool) {
-	t := p.Task
+func (p *Problem) ClassOf(name string) (k int, ok bool) { return p.Task.classOf(p.Examples.Data, name) }
+
+func (t *Task) classOf(d *dataset.Data, name string) (k int, ok bool) {
 	if i := slices.Index(t.Names, norm.NFC.String(name)); i >= 0 {
 		return i, true
 	}
 	label, err := strconv.Atoi(name)
-	if i := slices.Index(t.Classes, label); err == nil && i >= 0 && p.Examples.Data.Names == nil {
+	if i := slices.Index(t.Classes, label); err == nil && i >= 0 && d.Names == nil {
 		return i, true
 	}
 	return 0, false

@@ -85,7 +85,7 @@ func (p *Problem) Preflight(ctx context.Context, at *AtTheta) (*result.Preflight
 	}) != nil {
 		of = []float64{math.NaN()}
 	}
-	r := &result.Preflight{Verdict: "ok", TrainNLL: result.Float(l.nll), LargestInput: result.Float(floats.Max(of))}
+	r := &result.Preflight{Verdict: "ok", TrainNLL: result.Float(l.unweighted), LargestInput: result.Float(floats.Max(of))}
 	if p.Task.Classes != nil {
 		r.TrainAccuracy = Number(l.accuracy)
 	} else {
@@ -167,9 +167,11 @@ type look struct {
 	known    bool // the network may have been trained on these rows
 	warnings []error
 
-	worse            []float64 // −log p(y) of each row, less that under the best constant
+	weight           []float64 // of each row in the loss of the training, 1 in the mean
+	worse            []float64 // weight times −log p(y) of each row, less that under the best constant
 	bias             float64   // norm of the outputs of that constant
-	nll, constant    float64   // mean negative log likelihood: of the network, of the best constant
+	nll, constant    float64   // mean of weight times the negative log likelihood: of the network, of the best constant
+	unweighted       float64   // nll with weights of 1
 	accuracy, rmse   float64
 	excess, excessSE float64     // mean of −log p(y) less the entropy of p, and its standard error under p
 	confusion        *mat.Dense  // of classes: rows with label k and largest output j
@@ -184,9 +186,14 @@ func (l *look) score() {
 	p, f := l.problem, l.at.F
 	y, lik := p.Examples.Y, p.Task.Likelihood
 	n, _ := f.Dims()
-	l.worse = make([]float64, n)
+	l.worse, l.weight = make([]float64, n), slices.Repeat([]float64{1}, n)
+	if w := p.Examples.weights; w != nil {
+		floats.ScaleTo(l.weight, float64(n)/floats.Sum(w), w)
+	}
 	for i := range n {
-		l.worse[i] = -lik.LogProb(y.RawRowView(i), f.RawRowView(i))
+		nll := -lik.LogProb(y.RawRowView(i), f.RawRowView(i))
+		l.unweighted += nll / float64(n)
+		l.worse[i] = l.weight[i] * nll
 		l.nll += l.worse[i] / float64(n)
 	}
 	if p.Task.Classes != nil {
@@ -203,20 +210,24 @@ func (l *look) score() {
 					square += q * v * v
 				}
 			}
-			l.excess += (-lp[y] - entropy) / float64(n)
-			variance += square - entropy*entropy
+			w := l.weight[i]
+			l.excess += w * (-lp[y] - entropy) / float64(n)
+			variance += w * w * (square - entropy*entropy)
 		}
 		l.excessSE = math.Sqrt(max(0, variance)) / float64(n)
 		l.accuracy = mat.Trace(l.confusion) / float64(n)
-		best := make([]float64, k)
-		for y := range k {
-			if s := mat.Sum(l.confusion.RowView(y)) / float64(n); s > 0 {
+		share, best := make([]float64, k), make([]float64, k)
+		for i, y := range e.Train.Class {
+			share[y] += l.weight[i] / float64(n)
+		}
+		for y, s := range share {
+			if s > 0 {
 				best[y] = -math.Log(s)
 				l.constant += s * best[y]
 			}
 		}
 		for i, y := range e.Train.Class {
-			l.worse[i] -= best[y]
+			l.worse[i] -= l.weight[i] * best[y]
 		}
 		_, sd := stat.PopMeanStdDev(best, nil)
 		l.bias = sd * math.Sqrt(float64(k)) // of outputs with mean 0, the least
@@ -304,6 +315,9 @@ func (l *look) cause(ctx context.Context) (cause, remedy string) {
 	}
 	if l.problem.Model.takesWholeAlone() {
 		return "inputs or labels are not those that it was trained on", "Check how the ids are numbered."
+	}
+	if !t.Loss.plain() {
+		return "inputs, labels or loss are not those that it was trained on, or inputs are scaled otherwise", "Check --class-weights, and see --standardize, --input-mean and --input-sd."
 	}
 	return "inputs or labels are not those that it was trained on, or are scaled otherwise", "See --standardize, --input-mean and --input-sd."
 }

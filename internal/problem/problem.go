@@ -153,8 +153,11 @@ func (p *Problem) Targets(rows *dataset.Subset) (*mat.Dense, error) {
 	return p.Task.targets(rows, p.Model, p.Examples.Data)
 }
 
-// TrainTargets are what the posterior is fitted to: the training targets under the likelihood of the task.
-func (p *Problem) TrainTargets() *gp.Targets { return gp.NewTargets(p.Examples.Y, p.Task.Likelihood) }
+// TrainTargets are what the posterior is fitted to: the training targets under the likelihood of the task, with the
+// weights of the loss of the training.
+func (p *Problem) TrainTargets() *gp.Targets {
+	return &gp.Targets{Y: p.Examples.Y, Likelihood: p.Task.Likelihood, Weights: p.Examples.weights}
+}
 
 // TrainNames name the training rows, for messages.
 func (p *Problem) TrainNames() RowNames { return NamesOf(p.Examples.Train, 0, p.Examples.Train.Len()) }
@@ -207,6 +210,9 @@ func (f *Flags) problem(ctx context.Context, c *job.Job, m *Model, d *dataset.Da
 		if err := plan(train.Len()); err != nil {
 			return nil, err
 		}
+	}
+	if err := t.setClassWeights(&f.Task, m, d, train); err != nil {
+		return nil, err
 	}
 	m, e, err := newExamples(ctx, c, &f.Scaling, m, t, d, train)
 	if err != nil {

@@ -59,25 +59,27 @@ func (k FileKind) Write(path string, fill func(w *store.Writer) error) error {
 
 // SavedHeader is what a file says about its posterior.
 type SavedHeader struct {
-	Rows       string       `json:"rows"` // training rows
-	Likelihood string       `json:"likelihood"`
-	Classes    []int        `json:"classes"`
-	ClassNames []string     `json:"class_names,omitempty"`
-	Noise      float64      `json:"noise_variance"`
-	Prior      float64      `json:"prior_precision"`
-	Factor     float64      `json:"prior_factor"` // chosen by --tune-prior
-	Seed       uint64       `json:"seed"`
-	Select     string       `json:"select"`
-	Inducing   []int        `json:"inducing"` // positions among the training rows
-	Mean       gp.Mean      `json:"mean"`
-	Bound      gp.Bound     `json:"bound"`
-	Fit        result.Fit   `json:"fit"`
-	Inputs     bool         `json:"inputs"`                   // the training inputs are inside
-	Bundle     bool         `json:"bundle,omitempty"`         // the network is inside too, and nothing else is needed
-	Without    bool         `json:"without_inputs,omitempty"` // of the training inputs those of the inducing rows alone are inside
-	Network    bool         `json:"network"`                  // the mean is the network's output; files of older versions have the mean of their posterior
-	Split      int          `json:"split"`                    // --split, -1 where there was none
-	Scaling    SavedScaling `json:"scaling"`
+	Rows       string   `json:"rows"` // training rows
+	Likelihood string   `json:"likelihood"`
+	Classes    []int    `json:"classes"`
+	ClassNames []string `json:"class_names,omitempty"`
+	Noise      float64  `json:"noise_variance"`
+	Prior      float64  `json:"prior_precision"`
+	Factor     float64  `json:"prior_factor"` // chosen by --tune-prior
+
+	ClassWeights string       `json:"class_weights,omitempty"` // of the loss, by class
+	Seed         uint64       `json:"seed"`
+	Select       string       `json:"select"`
+	Inducing     []int        `json:"inducing"` // positions among the training rows
+	Mean         gp.Mean      `json:"mean"`
+	Bound        gp.Bound     `json:"bound"`
+	Fit          result.Fit   `json:"fit"`
+	Inputs       bool         `json:"inputs"`                   // the training inputs are inside
+	Bundle       bool         `json:"bundle,omitempty"`         // the network is inside too, and nothing else is needed
+	Without      bool         `json:"without_inputs,omitempty"` // of the training inputs those of the inducing rows alone are inside
+	Network      bool         `json:"network"`                  // the mean is the network's output; files of older versions have the mean of their posterior
+	Split        int          `json:"split"`                    // --split, -1 where there was none
+	Scaling      SavedScaling `json:"scaling"`
 
 	CalibrationWarnings linearize.Warnings `json:"calibration_warnings"` // those of Fit are others
 	Projection          result.Float       `json:"projection,omitempty"` // φ of (E24), of the match and the mode for parts
@@ -153,7 +155,8 @@ type SavedFile struct {
 	File   *store.File
 	Header SavedHeader
 
-	scaling *Scaling
+	scaling      *Scaling
+	classWeights *classWeights
 }
 
 // openSaved opens the posterior of a file. The console closes the file in the end.
@@ -197,6 +200,9 @@ func openSaved(ctx context.Context, c *job.Job, path string, kind FileKind, f *F
 		(h.Noise > 0 || !HasNoise(LikelihoodNamed(h.Likelihood))) && h.Bound >= gp.None && h.Bound <= gp.Upper &&
 		IsSparse(fit.Method) == (len(h.Inducing) > 0) && (fit.Method == "kept") == (fit.Certificate != nil) &&
 		(k == nil || ok(k.Scale) && ok(k.NoiseScale) && ok(k.Temperature) && k.Temperature <= 1 && shifts(k.Shift) && k.LOO != nil && (k.HeldOut != nil) == (k.Method == "heldout"))
+	if v.classWeights, err = parseClassWeights(h.ClassWeights); err != nil {
+		return nil, v.Damaged("its weights of classes cannot be used")
+	}
 	if v.scaling, err = h.Scaling.scaling(); err != nil || !possible {
 		return nil, v.Damaged("its header cannot be used")
 	}
@@ -255,6 +261,7 @@ func (v *SavedFile) metadata(m *Metadata) *Metadata {
 	}
 	out.precisionFrom, out.noiseFrom = Origin(h.Fit.PriorPrecisionOrigin), Origin(h.Fit.NoiseVarianceOrigin)
 	out.saved = v.scaling
+	out.classWeights = v.classWeights
 	return &out
 }
 

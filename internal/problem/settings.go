@@ -45,6 +45,7 @@ var settings = []setting{
 	{flag: "likelihood", fitted: func(h *SavedHeader) string { return h.Likelihood }},
 	{flag: "prior-precision", fitted: func(h *SavedHeader) string { return number(float64(h.Fit.PriorPrecision)) }},
 	{flag: "weight-decay"},
+	{flag: "class-weights", fitted: func(h *SavedHeader) string { return h.ClassWeights }},
 	{flag: "prior", named: true},
 	{flag: "noise-variance", fitted: func(h *SavedHeader) string {
 		if h.Fit.NoiseVariance == nil {
@@ -96,6 +97,10 @@ func (s *setting) canonical(ctx context.Context, text string) (string, error) {
 	if text != "" && s.named && (s.flag == "prior" || isJSON(text)) {
 		return inputfile.Sum(ctx, text)
 	}
+	if s.flag == "class-weights" {
+		w, err := parseClassWeights(text)
+		return w.String(), err
+	}
 	fields := strings.Split(text, ",")
 	for i, field := range fields {
 		fields[i] = strings.TrimSpace(field)
@@ -121,7 +126,8 @@ func (v *SavedFile) agree(ctx context.Context, f *Flags, kind FileKind) error {
 		}
 		said := ""
 		if s.fitted != nil {
-			if said, err = (&setting{}).canonical(ctx, s.fitted(&v.Header)); err != nil {
+			plain := setting{flag: s.flag}
+			if said, err = plain.canonical(ctx, s.fitted(&v.Header)); err != nil {
 				return err
 			}
 		}

@@ -104,6 +104,8 @@ type Task struct {
 	open bool
 
 	Grouping *Grouping // nil where all classes are told apart
+
+	Loss Loss // of the training, beside the likelihood
 }
 
 // An Origin says in a short phrase where a value came from, for people, such as "from --prior-precision".

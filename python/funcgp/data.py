@@ -397,6 +397,22 @@ def targets(
     return np.array([place[str(word)] for word in a], np.int64), labels, names_of(labels, "y")
 
 
+def class_weights(given: Any, y: np.ndarray, names: Optional[Sequence[str]]) -> Any:
+    """Weights of classes as the command takes them: of a dict by class, or of one number for each class in their order."""
+    if given is None or isinstance(given, str):
+        return given
+    if isinstance(given, Mapping):
+        return [f"{name}={float(weight)!r}" for name, weight in given.items()]
+    weights = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given, np.float64).ravel()
+    classes = list(range(len(weights))) if names is None else list(names)
+    if names is None and len(np.unique(y)) == len(weights):
+        classes = [int(label) for label in np.unique(y)]
+    if len(classes) != len(weights):
+        text = f"class_weights has {len(weights)} numbers, and the classes are {classes}"
+        raise Error("bad_argument", text, "give one for each", "class_weights")
+    return [f"{name}={weight!r}" for name, weight in zip(classes, weights.tolist())]
+
+
 def same_rows(X: Any, y: Any) -> None:
     """Refuses targets of other rows than X, or in another order, where pandas names the rows of both."""
     x, of_y = index_of(X), index_of(y)

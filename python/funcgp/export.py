@@ -161,3 +161,20 @@ def loss_of(loss: Any) -> Tuple[Optional[str], str]:
             "loss",
         )
     return _LIKELIHOODS.get(name, functions.get(name)), reduction
+
+
+def weights_of(loss: Any) -> Any:
+    """The weights of the classes in a loss of PyTorch, in the order of the outputs; None where it has none."""
+    name, weight, positive = type(loss).__name__, getattr(loss, "weight", None), getattr(loss, "pos_weight", None)
+    if name in ("CrossEntropyLoss", "NLLLoss") and weight is not None:
+        return weight
+    if name == "BCEWithLogitsLoss" and positive is not None and positive.numel() == 1:
+        return [1.0, float(positive)]
+    return None
+
+
+def mean_over(loss: Any, y: np.ndarray) -> float:
+    """What the mean of a loss of PyTorch divides its sum over rows by: their number, or the sum of weight=."""
+    if type(loss).__name__ in ("CrossEntropyLoss", "NLLLoss") and loss.weight is not None:
+        return float(np.asarray(loss.weight.cpu(), np.float64)[y.astype(int)].sum())
+    return len(y)

@@ -28,6 +28,7 @@ def fit(
     ids: Optional[Sequence[Any]] = None,
     target_names: Optional[Sequence[str]] = None,
     likelihood: Optional[str] = None,
+    class_weights: Any = None,
     noise_variance: Optional[float] = None,
     prior_precision: Optional[float] = None,
     at: Union[str, float, None] = None,
@@ -60,7 +61,9 @@ def fit(
     X, y          the rows that it was trained on, as it takes them: N×…; labels, words or numbers: N or N×T. Columns
                   and rows of pandas go by their names, which a posterior knows again in predict and explain
     optimizer     of the training: its weight decay is read, unless weight_decay says it
-    loss          of the training: says the likelihood, and whether the loss was a mean over rows or a sum
+    loss          of the training: says the likelihood, the weights of the classes, and whether the loss was a mean over
+                  rows or a sum
+    class_weights in the loss: {class: weight}, one number for each class in their order, or "balanced"
     class_names   in the order of the outputs (default the words of y, sorted)
     columns, ids  names of features and rows (default those of a DataFrame X; columns of these names are taken from it)
     target_names  names of the targets (default those of a Series or DataFrame y)
@@ -133,8 +136,9 @@ def fit(
     if loss is not None:
         named, reduction = export.loss_of(loss)
         likelihood = likelihood or named
+        class_weights = export.weights_of(loss) if class_weights is None else class_weights
         if weight_decay is not None and reduction == "sum":  # of a mean over as many numbers as the loss has
-            weight_decay /= numbers.size if likelihood == "gaussian" else len(X)
+            weight_decay /= numbers.size if likelihood == "gaussian" else export.mean_over(loss, numbers)
     if standardize is None and input_mean is None and input_sd is None and target_sd is None:
         # An estimator takes rows as they are, and so are pictures: the scalings of well-known data are not tried.
         given["standardize"] = "no" if data.as_pictures(X) or onnx.is_sklearn(model) else None
@@ -155,6 +159,7 @@ def fit(
             arrays[name] = np.asarray(data.names_of(list_, {"id": "ids"}.get(name, name)), str)
     given.update(id="id" if ids is not None else None, class_names=names, likelihood=likelihood)
     given.update(weight_decay=weight_decay, freeze=freeze, bind=bind)
+    given.update(class_weights=data.class_weights(class_weights, numbers, names))
     try:
         if content:
             home.write(network, lambda f: f.write(content))

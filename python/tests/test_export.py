@@ -66,6 +66,26 @@ class TestExport(unittest.TestCase):
             said.append(a.evidence()["prior_precision"])
         np.testing.assert_allclose(said, 2 * 40 * 0.1 / (2 * 0.5))
 
+    def test_class_weights(self):
+        """Weights of classes are read from the loss, or said by class or in order; PyTorch's mean divides by their sum."""
+        weight = torch.tensor([1.0, 3.0])
+        total = float(weight[torch.as_tensor(self.y).long()].sum())
+        losses = (nn.CrossEntropyLoss(weight), 0.1), (nn.CrossEntropyLoss(weight, reduction="sum"), 0.1 * total)
+        for loss, decay in losses:
+            a, _ = fit(self.net, self.X, self.y, weight_decay=decay, loss=loss, at="stated")
+            np.testing.assert_allclose(a.evidence()["prior_precision"], 0.1 * total)
+        evidence = a.evidence()["log_likelihood"]
+        for weights in ({1: 3}, [1, 3], np.array([1, 3]), weight):
+            a, _ = fit(self.net, self.X, self.y, prior_precision=0.1 * total, class_weights=weights)
+            np.testing.assert_allclose(a.evidence()["log_likelihood"], evidence)
+        plain, _ = fit(self.net, self.X, self.y, prior_precision=0.1 * total)
+        self.assertGreater(plain.evidence()["log_likelihood"], evidence + 1)
+        self.assertEqual(export.weights_of(nn.BCEWithLogitsLoss(pos_weight=torch.tensor(2.5))), [1, 2.5])
+        for wrong in ([1, 2, 3], {7: 2}):
+            with self.assertRaises(funcgp.Error) as e:
+                fit(self.net, self.X, self.y, class_weights=wrong)
+            self.assertIn("class_weights", str(e.exception))
+
     def test_no_function_of_a_row(self):
         class Choice(nn.Module):
             def __init__(self, net):

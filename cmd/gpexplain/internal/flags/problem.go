@@ -43,6 +43,7 @@ func Problem(c *cobra.Command, con *console.Console, s *problem.Flags, withModel
 	f.StringVar(&s.Task.Likelihood, "likelihood", "", "`NAME` of the likelihood: gaussian, bernoulli, categorical, poisson, negative-binomial:R of counts with the variance μ + μ²/R, or heteroscedastic, whose outputs are the means and then the log noise variances (default the model's, else by the targets)")
 	OptionalFloat(c, &s.Task.Precision, "prior-precision", "precision `X` of the Gaussian prior on every parameter: of a training, of the evidence, or of answers in place of the match (default the model's, else 1; see --at)")
 	OptionalFloat(c, &s.Task.WeightDecay, "weight-decay", "the prior precision of the training by the weight decay `X`, λ, of torch.optim.SGD or Adam on a mean loss of N training rows: N·λ, or N·λ/(2σ²) for MSELoss (AdamW's decay is no such prior)")
+	f.StringVar(&s.Task.ClassWeights, "class-weights", "", "weights of the classes in the loss of the training, as weight= or pos_weight= of PyTorch: `CLASS=W,...`, 1 for those not named, or balanced for N/(C·n) of a class with n of the N training rows; the posterior is fitted to that loss, and probabilities are for classes as often as they occur (default the model's)")
 	if withModel {
 		f.BoolVar(&con.Force, "force", false, "answer even where the outputs are those of the classes in another order, which is an error otherwise")
 		f.StringVar(&s.Task.Prior, "prior", "", "take the prior, and the noise variance of the gaussian likelihood, from `FILE`, which gpexplain evidence --optimize wrote")

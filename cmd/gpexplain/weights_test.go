@@ -1,0 +1,188 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A weightsTable is a table of two features and a class, of which the later ones are rarer.
+type weightsTable struct {
+	dir   string
+	x     [][2]float64
+	class []int
+}
+
+// newWeightsTable draws n rows of k classes.
+func newWeightsTable(t *testing.T, n, k int) *weightsTable {
+	rng, out := rand.New(rand.NewPCG(7, uint64(k))), &weightsTable{dir: t.TempDir()}
+	for range n {
+		y := min(rng.IntN(k), rng.IntN(k))
+		out.x = append(out.x, [2]float64{rng.NormFloat64() + 1.2*float64(y), rng.NormFloat64() - .8*float64(y%2)})
+		out.class = append(out.class, y)
+	}
+	return out
+}
+
+// write writes the table with each row as often as times says, 1 for nil, and returns its path.
+func (w *weightsTable) write(t *testing.T, name string, times func(i int) int) string {
+	var b strings.Builder
+	b.WriteString("a,b,class\n")
+	for i, x := range w.x {
+		n := 1
+		if times != nil {
+			n = times(i)
+		}
+		for range n {
+			fmt.Fprintf(&b, "%v,%v,%d\n", x[0], x[1], w.class[i])
+		}
+	}
+	path := filepath.Join(w.dir, name)
+	require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o644))
+	return path
+}
+
+// answered is what tests read of predict --json.
+type answered struct {
+	Mean, Covariance, Probability any
+	Label                         json.Number
+	Fit                           struct {
+		LogEvidence          float64        `json:"log_evidence"`
+		GradientNorm         float64        `json:"gradient_norm"`
+		StatedPrecision      float64        `json:"stated_precision"`
+		PriorPrecisionOrigin string         `json:"prior_precision_origin"`
+		Loss                 map[string]any `json:"loss"`
+		Warnings             []struct{ Code string }
+		Match                struct{ Remainder float64 }
+	}
+}
+
+// predictedBy returns the rows of predict --json, and its summary.
+func predictedBy(t *testing.T, args ...string) (rows []answered, last answered) {
+	t.Helper()
+	for line := range strings.Lines(succeed(t, append([]string{"predict", "--json", "--quiet", "--standardize", "no"}, args...)...)) {
+		rows = append(rows, decode[answered](t, line))
+	}
+	return rows[:len(rows)-1], rows[len(rows)-1]
+}
+
+// flat lists all numbers of a decoded value.
+func flat(v any) (out []float64) {
+	switch v := v.(type) {
+	case float64:
+		return []float64{v}
+	case []any:
+		for _, of := range v {
+			out = append(out, flat(of)...)
+		}
+	}
+	return out
+}
+
+// requireSameAnswers compares means, covariances and evidence of predictions of the same rows.
+func requireSameAnswers(t *testing.T, want, got []answered, a, b answered) {
+	t.Helper()
+	require.Equal(t, len(want), len(got))
+	for i := range want {
+		require.InDeltaSlice(t, flat(want[i].Mean), flat(got[i].Mean), 1e-9)
+		require.InDeltaSlice(t, flat(want[i].Covariance), flat(got[i].Covariance), 1e-9)
+	}
+	require.InEpsilon(t, a.Fit.LogEvidence, b.Fit.LogEvidence, 1e-9)
+}
+
+// TestClassWeightsRepeatRows checks that class weights of 2 and 3 give the posterior of a table with the rows of these
+// classes twice and three times (E23), for two logits, for one, and for three classes.
+func TestClassWeightsRepeatRows(t *testing.T) {
+	for _, c := range []struct {
+		classes       int
+		arch, weights string
+		times         []int
+		likelihood    string
+	}{
+		{2, "mlp:3-1", "1=3", []int{1, 3}, "bernoulli"},
+		{2, "mlp:3-2", "0=2,1=3", []int{2, 3}, "categorical"},
+		{3, "mlp:3-3", "2=3, 1=2", []int{1, 2, 3}, "categorical"},
+	} {
+		w := newWeightsTable(t, 60, c.classes)
+		model := filepath.Join(w.dir, "net.onnx")
+		table := w.write(t, "train.csv", nil)
+		repeated := w.write(t, "repeated.csv", func(i int) int { return c.times[w.class[i]] })
+		succeed(t, "train", "--quiet", "--data", table, "--arch", c.arch, "--out", model, "--lbfgs", "20", "--epochs", "2", "--standardize", "no", "--likelihood", c.likelihood)
+		for _, method := range [][]string{{"--at", "3", "--refit"}, {"--at", "3"}} {
+			common := append([]string{"--model", model, "--test-data", table, "--calibrate", "none"}, method...)
+			want, a := predictedBy(t, append(common, "--data", repeated)...)
+			got, b := predictedBy(t, append(common, "--data", table, "--class-weights", c.weights)...)
+			requireSameAnswers(t, want, got, a, b)
+		}
+	}
+}
+
+// TestClassWeightsOfTraining checks that a network that was trained with class weights is an optimum of what its posterior
+// is fitted to, that its file and a posterior's say so, and that probabilities are calibrated to the shares of the classes.
+func TestClassWeightsOfTraining(t *testing.T) {
+	w := newWeightsTable(t, 400, 2)
+	model, saved := filepath.Join(w.dir, "net.onnx"), filepath.Join(w.dir, "a.gp")
+	table := w.write(t, "train.csv", nil)
+	succeed(t, "train", "--quiet", "--data", table, "--arch", "mlp:4-2", "--activation", "tanh", "--out", model, "--standardize", "no", "--class-weights", "balanced", "--likelihood", "categorical")
+	common := []string{"--model", model, "--data", table, "--test-data", table}
+	rows, got := predictedBy(t, common...)
+	require.Less(t, got.Fit.GradientNorm, 1e-2)
+	require.Empty(t, got.Fit.Warnings)
+	require.Less(t, got.Fit.Match.Remainder, 1e-3)
+	n := [2]float64{}
+	for _, y := range w.class {
+		n[y]++
+	}
+	require.InDeltaSlice(t, []float64{200 / n[0], 200 / n[1]}, flat(got.Fit.Loss["class_weights"]), 1e-12)
+	require.Equal(t, "from the model's metadata", got.Fit.Loss["class_weights_origin"])
+	mean := 0.
+	for _, r := range rows {
+		mean += flat(r.Probability)[1] / float64(len(rows))
+	}
+	require.InDelta(t, n[1]/400, mean, .02) // the network's own are .09 above
+
+	succeed(t, append([]string{"fit", "--quiet", "--bundle", "--standardize", "no", "--out", saved}, common...)...)
+	input := w.write(t, "rows.csv", nil)
+	rows, _ = predictedBy(t, append(common, "--input", input)...)
+	require.NoError(t, os.Remove(model))
+	require.NoError(t, os.Remove(table))
+	again, b := predictedBy(t, "--posterior", saved, "--input", input)
+	require.Equal(t, rows, again)
+	require.Equal(t, got.Fit.Loss, b.Fit.Loss)
+	require.Contains(t, refuse(t, 1, "predict", "--posterior", saved, "--class-weights", "1=3"), "--class-weights 1=3 is not what it was fitted with, which says ")
+}
+
+// TestClassWeightsAndDecay checks by what PyTorch's mean divides: by Σ w with weight=, and by N with pos_weight=.
+func TestClassWeightsAndDecay(t *testing.T) {
+	w := newWeightsTable(t, 50, 2)
+	ones := 0
+	for _, y := range w.class {
+		ones += y
+	}
+	table, model := w.write(t, "train.csv", nil), filepath.Join(w.dir, "net.onnx")
+	for likelihood, c := range map[string]struct {
+		arch string
+		sum  float64
+	}{"categorical": {"mlp:2-2", 50 + 2*float64(ones)}, "bernoulli": {"mlp:2-1", 50}} {
+		succeed(t, "train", "--quiet", "--data", table, "--arch", c.arch, "--out", model, "--lbfgs", "2", "--epochs", "1", "--standardize", "no", "--likelihood", likelihood)
+		_, got := predictedBy(t, "--model", model, "--data", table, "--test-data", table, "--class-weights", "1=3", "--weight-decay", "0.01")
+		require.InEpsilon(t, .01*c.sum, got.Fit.StatedPrecision, 1e-12, likelihood)
+	}
+}
+
+// Class weights that cannot be are refused in one line.
+func TestClassWeightsRefused(t *testing.T) {
+	for _, text := range []string{"1", "1=0", "1=-2", "1=x", "=2", "1=2,1=3", "1=NaN", "1=Inf", "1=2,,0=1"} {
+		require.Contains(t, refuse(t, 2, small("predict", "--class-weights", text)...), "--class-weights "+text)
+	}
+	require.Contains(t, refuse(t, 1, small("predict", "--class-weights", "5=2")...), "--class-weights 5=2: 5 is not one of the classes 4,9")
+	require.Contains(t, refuse(t, 2, small("predict", "--class-weights", "4=2", "--likelihood", "gaussian")...), "is for labels")
+	corpus := filepath.Join(repository, "testdata", "corpus", "weight-decay")
+	require.Contains(t, refuse(t, 1, "predict", "--model", filepath.Join(corpus, "model.onnx"), "--data", filepath.Join(corpus, "train.csv"), "--class-weights", "balanced"), "is for labels")
+}

@@ -1,0 +1,249 @@
+package problem
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// A Loss says how the loss of the training differs from −log p of the labels. A posterior is fitted to that loss, so
+// that the trained parameters are its mode (E23). Predictions are scored by the labels as they are. The zero value is −log p.
+type Loss struct {
+	// ClassWeights multiply −log p of the rows of each class of the network, in the order of its outputs; nil stands
+	// for 1 each.
+	ClassWeights []float64
+	WeightsFrom  Origin // "" without weights
+}
+
+// plain tells whether the loss is −log p.
+func (l *Loss) plain() bool { return l.ClassWeights == nil }
+
+// Report is the loss as JSON shows it; nil where it is −log p.
+func (l *Loss) Report() *result.Loss {
+	if l.plain() {
+		return nil
+	}
+	return &result.Loss{ClassWeights: result.Floats(l.ClassWeights), ClassWeightsOrigin: string(l.WeightsFrom)}
+}
+
+// balanced is the value of --class-weights that weighs classes by N/(C n_c).
+const balanced = "balanced"
+
+// classWeights are weights of classes by name. Classes without a name here weigh 1.
+type classWeights struct {
+	balanced bool // by the numbers of training rows
+	names    []string
+	weights  []float64
+}
+
+var errClassWeights = errors.New("want balanced, or classes with positive weights such as 0=1,1=3.2")
+
+// parseClassWeights reads balanced, or CLASS=W with commas between them; "" is nil.
+func parseClassWeights(text string) (*classWeights, error) {
+	if text == "" {
+		return nil, nil
+	}
+	if text == balanced {
+		return &classWeights{balanced: true}, nil
+	}
+	fields, err := splitNames(text)
+	if err != nil {
+		return nil, err
+	}
+	w := &classWeights{}
+	for _, field := range fields {
+		at := strings.LastIndexByte(field, '=')
+		if at <= 0 {
+			return nil, errClassWeights
+		}
+		name := strings.TrimSpace(field[:at])
+		v, err := positive(strings.TrimSpace(field[at+1:]))
+		if err != nil || v == 0 {
+			return nil, errClassWeights
+		}
+		if slices.Contains(w.names, name) {
+			return nil, fmt.Errorf("%s is there twice", name)
+		}
+		w.names, w.weights = append(w.names, name), append(w.weights, v)
+	}
+	return w, nil
+}
+
+// String is the inverse of parseClassWeights, without weights of 1, in the order of the names.
+func (w *classWeights) String() string {
+	if w == nil {
+		return ""
+	}
+	if w.balanced {
+		return balanced
+	}
+	var list []string
+	for i, name := range w.names {
+		if w.weights[i] != 1 {
+			list = append(list, name+"="+number(w.weights[i]))
+		}
+	}
+	if slices.Sort(list); list == nil {
+		return ""
+	}
+	return JoinNames(list)
+}
+
+// setClassWeights takes the weights of the classes from a flag, else from what the model says.
+func (t *Task) setClassWeights(f *TaskFlags, m *Model, d *dataset.Data, train *dataset.Subset) error {
+	w, from, flag := f.classWeights, Origin("from --class-weights"), "--class-weights "+f.ClassWeights
+	if w == nil {
+		w, from, flag = m.Meta.classWeights, fromMetadata, m.Name+": its metadata entry "+keyClassWeights
+	}
+	if w == nil {
+		return nil
+	}
+	if t.Classes == nil {
+		if f.classWeights == nil {
+			return nil // of a training on labels
+		}
+		return fmt.Errorf("%s is for labels, but %s has the %s likelihood; leave it out", flag, m.Name, t.Likelihood.Name())
+	}
+	k := len(t.Classes)
+	weights := slices.Repeat([]float64{1}, k)
+	if w.balanced {
+		count := make([]int, k)
+		for _, y := range train.Class {
+			count[y]++
+		}
+		for y, n := range count {
+			if n > 0 { // no row asks for the weight of another
+				weights[y] = float64(train.Len()) / float64(k*n)
+			}
+		}
+	}
+	for i, name := range w.names {
+		y, ok := t.classOf(d, name)
+		if !ok {
+			return job.FullErrorf("%s: %s is not one of the classes %s; name these", flag, name, t.ClassList())
+		}
+		weights[y] = w.weights[i]
+	}
+	t.Loss.ClassWeights, t.Loss.WeightsFrom = weights, from
+	return nil
+}
+
+// ClassWeightsText is what a file keeps of the weights of the classes.
+func (t *Task) ClassWeightsText() string {
+	if t.Loss.ClassWeights == nil {
+		return ""
+	}
+	classes, names := t.Ungrouped()
+	if names == nil {
+		for _, k := range classes {
+			names = append(names, strconv.Itoa(k))
+		}
+	}
+	return (&classWeights{names: names, weights: t.Loss.ClassWeights}).String()
+}
+
+// fitWeights are the weights of rows in what a posterior is fitted to; nil where each weighs 1.
+func (t *Task) fitWeights(rows *dataset.Subset) []float64 {
+	if t.Loss.ClassWeights == nil {
+		return nil
+	}
+	out, class := make([]float64, rows.Len()), t.networkClass(rows)
+	for i := range out {
+		out[i] = t.Loss.ClassWeights[class(i)]
+	}
+	return out
+}
+
+// TrainingLoss is −log p of rows with these targets, N×T, as a training takes it: the targets, and what log p is of them.
+// With weights of classes the last target of a row is its weight.
+func (p *Problem) TrainingLoss(rows *dataset.Subset, y *mat.Dense) (*mat.Dense, network.Loss) {
+	w := p.Task.fitWeights(rows)
+	if w == nil {
+		return y, p.Task.Likelihood
+	}
+	n, width := y.Dims()
+	with := mat.NewDense(n, width+1, nil)
+	with.Slice(0, n, 0, width).(*mat.Dense).Copy(y)
+	with.SetCol(width, w)
+	return with, weightedLoss{p.Task.Likelihood}
+}
+
+// A weightedLoss is log p times the weight of a row, its last target.
+type weightedLoss struct{ lik glm.Likelihood }
+
+// Expand implements network.Loss.
+func (l weightedLoss) Expand(residual, _, _, y, f []float64) float64 {
+	last := len(y) - 1
+	logp := l.lik.Expand(residual, nil, nil, y[:last], f)
+	floats.Scale(y[last], residual)
+	return y[last] * logp
+}
+
+// Relabelled is the target of a training row with another label, a number of a class, and the weight that it then has; 0
+// where that is the same.
+func (p *Problem) Relabelled(class int) (y []float64, weight float64) {
+	if w := p.Task.Loss.ClassWeights; w != nil && p.Task.Grouping == nil {
+		weight = w[class]
+	}
+	return []float64{float64(class)}, weight
+}
+
+// networkClass tells the class of row i of a subset among all classes of the network.
+func (t *Task) networkClass(rows *dataset.Subset) func(i int) int {
+	if t.Grouping == nil {
+		return func(i int) int { return rows.Class[i] }
+	}
+	at := make(map[int]int, len(t.Grouping.Classes))
+	for k, label := range t.Grouping.Classes {
+		at[label] = k
+	}
+	return func(i int) int { return at[rows.Set.Labels[rows.Pos[i]]] }
+}
+
+// meanOver is what the mean of a loss of PyTorch divides the sum over n rows with these weights by: CrossEntropyLoss
+// divides by the sum of the weights of the classes, and BCEWithLogitsLoss by the number of rows.
+func (t *Task) meanOver(n int, weights []float64) float64 {
+	if t.Loss.ClassWeights == nil || !IsSoftmax(t.Likelihood) {
+		return float64(n)
+	}
+	return floats.Sum(weights)
+}
+
+// WeightShift is β = −log w of the outputs, by which a posterior that is fitted with class weights predicts rows as they
+// occur: the weights multiply the odds of the classes (E25). Its mean over classes is 0. It is nil without class weights.
+func (p *Problem) WeightShift() []float64 {
+	t, train := p.Task, p.Examples.Train
+	if t.Loss.ClassWeights == nil {
+		return nil
+	}
+	k := len(t.Classes)
+	sum, count, class := make([]float64, k), make([]float64, k), t.networkClass(train)
+	for i, y := range train.Class { // of classes that are taken together, the mean
+		sum[y] += t.Loss.ClassWeights[class(i)]
+		count[y]++
+	}
+	beta, mean := make([]float64, k), 0.0
+	for y := range beta {
+		if count[y] > 0 {
+			beta[y] = -math.Log(sum[y] / count[y])
+		}
+		mean += beta[y] / float64(k)
+	}
+	if !IsSoftmax(t.Likelihood) {
+		return []float64{beta[1] - beta[0]}
+	}
+	floats.AddConst(-mean, beta)
+	return beta
+}
