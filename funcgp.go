@@ -119,10 +119,13 @@ type FitOptions struct {
 	// ClassWeights are the weights of classes in the loss of the training, as weight= and pos_weight= of PyTorch: "0=1,1=3.2",
 	// where a class without a weight has 1, or "balanced", N/(C n) for a class with n of the N rows. "" is the model's, else
 	// none. The posterior is fitted to that loss. Calibrated probabilities are for classes as often as they occur.
-	ClassWeights  string
-	Prior         Prior
-	Method        Method
-	NoiseVariance float64 // σ² of a Gaussian; 0 is the model's, else by leave-one-out
+	ClassWeights string
+	// LabelSmoothing is ε of a training on the shares (1 − ε)y + ε/C of C classes, to which the posterior is fitted; 0 is
+	// the model's, else none.
+	LabelSmoothing float64
+	Prior          Prior
+	Method         Method
+	NoiseVariance  float64 // σ² of a Gaussian; 0 is the model's, else by leave-one-out
 	// Standardize says what is done to the inputs before the network, by the training rows, which is wrong
 	// for a network that does so itself: yes, less their mean over their deviation; sample, with deviations over N − 1;
 	// robust, less their median over their interquartile range; minmax and signed, by their range to 0 to 1 and −1 to 1;

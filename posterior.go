@@ -77,6 +77,9 @@ func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error
 			return nil, err
 		}
 	}
+	if o.LabelSmoothing != 0 {
+		q.Task.Smoothing = &o.LabelSmoothing
+	}
 	if o.NoiseVariance != 0 {
 		q.Task.Noise = &o.NoiseVariance
 	}

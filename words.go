@@ -15,7 +15,7 @@ var goNames = map[string]string{
 	"data": "Data.Source", "target": "Data.Target", "id": "Data.ID", "test-data": "Data.TestFile", "valid-data": "Data.ValidFile",
 	"classes": "Data.Classes", "class-names": "Data.ClassNames", "train-count": "Data.TrainCount", "train-index": "Data.TrainFile",
 	"likelihood": "Likelihood", "noise-variance": "NoiseVariance", "standardize": "Standardize", "calibrate": "Calibrate", "seed": "Seed", "force": "FitOptions.Force",
-	"class-weights": "ClassWeights",
+	"class-weights": "ClassWeights", "label-smoothing": "LabelSmoothing",
 	"prior-precision": "Precision", "weight-decay": "WeightDecay", "tune-prior": "Tuned", "at": "Prior",
 	"method": "Method.Name", "inducing": "Method.Inducing", "within": "Method.Within", "select": "Method.Select",
 	"coverage": "coverage", "max-memory": "MaxMemory", "with-inputs": "SaveOptions.Inputs", "without-inputs": "SaveOptions.WithoutInputs", "contrast": "ExplainOptions.Against", "top": "ExplainOptions.Top",

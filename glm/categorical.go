@@ -45,26 +45,7 @@ func (Categorical) Expand(residual, lambda, root, y, f []float64) (logp float64)
 		p = make([]float64, c)
 	}
 	logRest, top := integral.SoftmaxTo(p, f)
-	if lambda != nil {
-		c := len(p)
-		for i, pi := range p {
-			for j, pj := range p {
-				lambda[i*c+j] = -pi * pj
-			}
-			lambda[i*c+i] = pi * integral.Complement(p, i)
-		}
-	}
-	if root != nil {
-		c := len(p)
-		for j, pj := range p {
-			s := math.Sqrt(pj)
-			for i, pi := range p {
-				root[i*c+j] = -pi * s
-			}
-			// √p − p√p = √p (1−p)
-			root[j*c+j] = s * integral.Complement(p, j)
-		}
-	}
+	softmaxCurvature(lambda, root, p)
 	if residual != nil {
 		// r = 1_y − p
 		ry := integral.Complement(p, k)
@@ -75,6 +56,29 @@ func (Categorical) Expand(residual, lambda, root, y, f []float64) (logp float64)
 	}
 	// log p = f_y − max f − log Σ e^{f−max f}
 	return f[k] - top - logRest
+}
+
+// softmaxCurvature writes Λ = diag(p) − p pᵀ and R = diag(√p) − p √pᵀ.
+func softmaxCurvature(lambda, root, p []float64) {
+	c := len(p)
+	if lambda != nil {
+		for i, pi := range p {
+			for j, pj := range p {
+				lambda[i*c+j] = -pi * pj
+			}
+			lambda[i*c+i] = pi * integral.Complement(p, i)
+		}
+	}
+	if root != nil {
+		for j, pj := range p {
+			s := math.Sqrt(pj)
+			for i, pi := range p {
+				root[i*c+j] = -pi * s
+			}
+			// √p − p√p = √p (1−p)
+			root[j*c+j] = s * integral.Complement(p, j)
+		}
+	}
 }
 
 // SlopeTo writes u = df − pᵀdf. Because dp = p∘u and pᵀu = 0, the derivative of Λ is

@@ -36,6 +36,8 @@ func TestLikelihoodsConform(t *testing.T) {
 		{"bernoulli/3", glm.Bernoulli{}, 3, mat.NewDense(3, 3, []float64{0, 1, 1, 1, 0, 0, 0.2, 0.9, 0.5})},
 		{"categorical/2", glm.Categorical{}, 2, mat.NewDense(2, 1, []float64{0, 1})},
 		{"categorical/5", glm.Categorical{}, 5, mat.NewDense(5, 1, []float64{0, 1, 2, 3, 4})},
+		{"categorical-shares/2", glm.CategoricalShares{}, 2, mat.NewDense(2, 2, []float64{0, 1, .3, .7})},
+		{"categorical-shares/4", glm.CategoricalShares{}, 4, mat.NewDense(3, 4, []float64{0, 1, 0, 0, .25, .25, .25, .25, .7, 0, .1, .2})},
 		{"poisson/1", glm.Poisson{}, 1, mat.NewDense(3, 1, []float64{0, 1, 11})},
 		{"poisson/3", glm.Poisson{}, 3, mat.NewDense(2, 3, []float64{0, 1, 11, 3, 2, 0})},
 		{"negative-binomial/1", overdispersed, 1, mat.NewDense(3, 1, []float64{0, 1, 11})},

@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/glm/integral"
 )
 
 // A Likelihood is p(y|f) for one example with C = len(f) outputs. The likelihoods of this package are safe for
@@ -164,23 +166,34 @@ func DistributionOf(lik Likelihood) (d CoupledQuantities, ok bool) {
 	return nil, false
 }
 
-// MostLogLik returns an upper bound of Σ log p(y_i|f_i) over all function values, for targets y, N×Targets(C). For
-// a Gaussian and for counts it is the maximum, where E[y|f] = y. For any other likelihood it is 0, which classes
-// approach as the function becomes sure and right. Heteroscedastic, which has no upper bound, counts as 0 too.
-func MostLogLik(lik Likelihood, y *mat.Dense) float64 {
+// MostLogLik returns an upper bound of Σ w_i log p(y_i|f_i) over all function values, for targets y, N×Targets(C),
+// and weights of the rows; nil stands for 1 each. For a Gaussian, counts and shares of classes it is the maximum,
+// where E[y|f] = y. For any other likelihood it is 0, which labels approach as the function becomes sure and right.
+// Heteroscedastic, which has no upper bound, counts as 0 too.
+func MostLogLik(lik Likelihood, y *mat.Dense, weights []float64) float64 {
 	n, _ := y.Dims()
 	sum := 0.0
 	for i := range n {
 		row := y.RawRowView(i)
+		w := 1.0
+		if weights != nil {
+			w = weights[i]
+		}
 		switch l := lik.(type) {
 		case *Gaussian:
-			sum += l.LogProb(row, row)
+			sum += w * l.LogProb(row, row)
+		case CategoricalShares:
+			sum -= w * integral.EntropyOf(row)
+		case Bernoulli:
+			for _, v := range row {
+				sum -= w * integral.EntropyOf([]float64{v, 1 - v})
+			}
 		case Counting:
 			f := make([]float64, len(row))
 			for j, v := range row {
 				f[j] = math.Log(math.Max(v, 1e-300)) // for a count of 0 the supremum is 0, at f = −∞
 			}
-			sum += lik.LogProb(row, f)
+			sum += w * lik.LogProb(row, f)
 		}
 	}
 	return sum

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -176,10 +177,73 @@ func TestClassWeightsAndDecay(t *testing.T) {
 	}
 }
 
+// TestLabelSmoothing checks that smoothed labels are the rows of each label as often as its share says: ε = ½ of two classes is
+// each row three times as it is and once with the other label, which is four times the row.
+func TestLabelSmoothing(t *testing.T) {
+	for likelihood, arch := range map[string]string{"bernoulli": "mlp:3-1", "categorical": "mlp:3-2"} {
+		w := newWeightsTable(t, 40, 2)
+		model := filepath.Join(w.dir, "net.onnx")
+		table := w.write(t, "train.csv", nil)
+		succeed(t, "train", "--quiet", "--data", table, "--arch", arch, "--out", model, "--lbfgs", "20", "--epochs", "2", "--standardize", "no", "--likelihood", likelihood)
+		shares := &weightsTable{dir: w.dir}
+		for i, x := range w.x {
+			y := w.class[i]
+			shares.x, shares.class = append(shares.x, x, x, x, x), append(shares.class, y, y, y, 1-y)
+		}
+		four := w.write(t, "four.csv", func(int) int { return 4 })
+		common := []string{"--model", model, "--test-data", table, "--calibrate", "none", "--at", "3", "--refit"}
+		want, a := predictedBy(t, append(common, "--data", shares.write(t, "shares.csv", nil))...)
+		got, b := predictedBy(t, append(common, "--data", four, "--label-smoothing", "0.5")...)
+		requireSameAnswers(t, want, got, a, b)
+		require.Equal(t, .5, b.Fit.Loss["label_smoothing"])
+	}
+}
+
+// TestLabelSmoothingOfTraining checks that a network that was trained with label smoothing, and with weights of classes
+// too, is an optimum of what its posterior is fitted to.
+func TestLabelSmoothingOfTraining(t *testing.T) {
+	for _, weights := range []string{"", "1=2,2=3"} {
+		w := newWeightsTable(t, 300, 3)
+		model, saved := filepath.Join(w.dir, "net.onnx"), filepath.Join(w.dir, "a.gp")
+		table := w.write(t, "train.csv", nil)
+		train := []string{"train", "--quiet", "--data", table, "--arch", "mlp:4-3", "--activation", "tanh", "--out", model, "--standardize", "no", "--label-smoothing", "0.2"}
+		if weights != "" {
+			train = append(train, "--class-weights", weights)
+		}
+		succeed(t, train...)
+		common := []string{"--model", model, "--data", table, "--input", table}
+		rows, got := predictedBy(t, common...)
+		require.Less(t, got.Fit.GradientNorm, 1e-2)
+		require.Empty(t, got.Fit.Warnings)
+		require.Less(t, got.Fit.Match.Remainder, 1e-3)
+		require.Equal(t, .2, got.Fit.Loss["label_smoothing"])
+		succeed(t, append([]string{"fit", "--quiet", "--bundle", "--standardize", "no", "--out", saved}, common[:4]...)...)
+		again, _ := predictedBy(t, "--posterior", saved, "--input", table, "--label-smoothing", ".2")
+		require.Equal(t, rows, again)
+
+		// Another label of a row comes with its own weight and shares.
+		changed := *w
+		changed.class = slices.Clone(w.class)
+		changed.class[0] = (w.class[0] + 1) % 3
+		at := []string{"--model", model, "--input", table, "--at", "3", "--refit", "--calibrate", "none", "--label-smoothing", "0.2"}
+		if weights != "" {
+			at = append(at, "--class-weights", weights)
+		}
+		want, _ := predictedBy(t, append(at, "--data", changed.write(t, "changed.csv", nil))...)
+		flip := decode[struct {
+			Changed struct{ Mean []float64 }
+		}](t, succeed(t, append([]string{"explain", "--json", "--quiet", "--standardize", "no", "--data", table, "--index", "0", "--test-data", table, "--flip", fmt.Sprintf("0=%d", changed.class[0])}, slices.Concat(at[:2], at[4:])...)...))
+		require.InDeltaSlice(t, flat(want[0].Mean), flip.Changed.Mean, 1e-8)
+	}
+}
+
 // Class weights that cannot be are refused in one line.
 func TestClassWeightsRefused(t *testing.T) {
 	for _, text := range []string{"1", "1=0", "1=-2", "1=x", "=2", "1=2,1=3", "1=NaN", "1=Inf", "1=2,,0=1"} {
 		require.Contains(t, refuse(t, 2, small("predict", "--class-weights", text)...), "--class-weights "+text)
+	}
+	for _, text := range []string{"-0.1", "1", "NaN"} {
+		require.Contains(t, refuse(t, 2, small("predict", "--label-smoothing="+text)...), "--label-smoothing "+text)
 	}
 	require.Contains(t, refuse(t, 1, small("predict", "--class-weights", "5=2")...), "--class-weights 5=2: 5 is not one of the classes 4,9")
 	require.Contains(t, refuse(t, 2, small("predict", "--class-weights", "4=2", "--likelihood", "gaussian")...), "is for labels")

@@ -70,7 +70,7 @@ func TestMostLogLik(t *testing.T) {
 		lik glm.Likelihood
 		y   *mat.Dense
 	}{{overdispersed, mat.NewDense(3, 1, []float64{0, 1, 17})}, {gaussian, mat.NewDense(3, 2, []float64{1, 2, -1, 0, 4, 5})}, {glm.Poisson{}, mat.NewDense(3, 1, []float64{0, 1, 17})}, {glm.Bernoulli{}, mat.NewDense(3, 1, []float64{0, 1, 1})}} {
-		most := glm.MostLogLik(one.lik, one.y)
+		most := glm.MostLogLik(one.lik, one.y, nil)
 		largest := 0.0 // of each row apart, as the rows do not depend on each other
 		for i := range 3 {
 			best := math.Inf(-1)

@@ -25,7 +25,7 @@ func (q *Posterior) header(ctx context.Context, p *problem.Problem, r result.Fit
 	e, t := p.Examples, p.Task
 	classes, names := t.Ungrouped()
 	head := problem.SavedHeader{Rows: problem.FormatRows(e.Train.Rows), Likelihood: t.Likelihood.Name(), Classes: classes, ClassNames: names, Grouped: t.Grouping.Report(), Noise: t.Noise,
-		Prior: q.kernelPrecision, ClassWeights: t.ClassWeightsText(), Factor: q.factor, Seed: p.Limits.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
+		Prior: q.kernelPrecision, ClassWeights: t.ClassWeightsText(), Smoothing: t.Loss.Smoothing, Factor: q.factor, Seed: p.Limits.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
 		Bound: q.Evidence.Bound, Fit: r, Split: problem.SplitNumber(split), Scaling: e.Scaling.Saved(), Network: q.network}
 	prior, writePrior := t.SavedPrior(p.Model, q.kernelPrecision)
 	head.GroupedPrior = prior

@@ -184,7 +184,7 @@ func (f *fit) openNoise(ctx context.Context, lik *glm.Gaussian, q *Posterior) (*
 // matchExact moves an exact refit to the match, or finds out where that is.
 func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error) {
 	y, lik := f.problem.Examples.Y, f.problem.Task.Likelihood
-	o := &gp.MatchOptions{Best: glm.MostLogLik(lik, y)}
+	o := &gp.MatchOptions{Best: mostLogLik(f.problem.TrainTargets())}
 	switch {
 	case !f.seeks():
 	case f.settled.match.Used == AtMatch:
@@ -236,6 +236,11 @@ func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error)
 		return dual, nil
 	}
 	return dual.Rescale(ctx, f.kernel, factor, f.problem.TrainTargets())
+}
+
+// mostLogLik bounds the log likelihood of targets.
+func mostLogLik(to *gp.Targets) float64 {
+	return glm.MostLogLik(to.Likelihood.(glm.Likelihood), to.Y, to.Weights)
 }
 
 // found takes over what the search for the match found.

@@ -139,7 +139,7 @@ func (f *fit) score(ctx context.Context, c *candidate) (nll, noise float64, err 
 	case "evidence":
 		if e := c.evidence; open {
 			// Σ log p = best − ½n log t − gap/t and the scatter falls by t.
-			gap, n := glm.MostLogLik(lik, f.problem.Examples.Y)-e.LogLik, float64(len(f.problem.Examples.Y.RawMatrix().Data))
+			gap, n := mostLogLik(f.problem.TrainTargets())-e.LogLik, float64(len(f.problem.Examples.Y.RawMatrix().Data))
 			noise = (2*gap + e.Scatter) / n
 			return -(e.Value - n/2*math.Log(noise) + (gap+e.Scatter/2)*(1-1/noise)), noise, nil
 		}

@@ -93,12 +93,13 @@ func (p *Problem) changedRows(d *dataset.Data, rows []int, flag string) (*Proble
 		t.Prior = t.Prior.At(t.Precision)
 	}
 	e.Data, e.Train = d, e.grouped(train)
-	e.weights = t.fitWeights(e.Train)
 	q.Task, q.Examples = &t, &e
 	if !p.flags.given("seed") {
 		q.Limits.Seed = h.Seed
 	}
-	e.Y, err = q.Targets(e.Train)
+	if e.Y, err = q.Targets(e.Train); err == nil {
+		e.fitted = t.objective(e.Train, e.Y, q.Model.Outputs)
+	}
 	return &q, err
 }
 

@@ -38,7 +38,7 @@ func (p *Problem) setDecay(ctx context.Context, decay *float64) error {
 	t, n, lambda := p.Task, p.Examples.Train.Len(), *decay
 	t.Precision = float64(n) * lambda
 	t.PrecisionFrom = Origin(fmt.Sprintf("N·λ = %d × %.4g, from --weight-decay", n, lambda))
-	if over := t.meanOver(n, p.Examples.weights); over != float64(n) {
+	if over := t.meanOver(p.Examples.Train); over != float64(n) {
 		t.Precision = over * lambda
 		t.PrecisionFrom = Origin(fmt.Sprintf("Σw·λ = %.6g × %.4g, from --weight-decay and the weights of the classes", over, lambda))
 	}

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize"
@@ -149,8 +150,8 @@ func (p *Problem) Part(lo, hi int) *Problem {
 	q, e := *p, *p.Examples
 	_, width := e.Y.Dims()
 	e.Train, e.Y = e.Train.Slice(lo, hi), e.Y.Slice(lo, hi, 0, width).(*mat.Dense)
-	if e.weights != nil {
-		e.weights = e.weights[lo:hi]
+	if e.fitted != nil {
+		e.fitted = e.fitted.Slice(lo, hi)
 	}
 	q.Examples = &e
 	return &q
@@ -160,10 +161,10 @@ func (p *Problem) Part(lo, hi int) *Problem {
 type Examples struct {
 	Data    *dataset.Data
 	Train   *dataset.Subset
-	Y       *mat.Dense // training targets
-	weights []float64  // of the training rows in what a posterior is fitted to; nil for 1 each
-	Scaling *Scaling   // what is done to inputs and targets outside the network
-	classes []int      // those whose rows are kept; nil keeps all
+	Y       *mat.Dense  // training targets
+	fitted  *gp.Targets // what a posterior is fitted to, where the loss is not −log p of Y
+	Scaling *Scaling    // what is done to inputs and targets outside the network
+	classes []int       // those whose rows are kept; nil keeps all
 
 	grouping *Grouping // of the classes of rows; nil for none
 }
@@ -216,11 +217,12 @@ func openData(ctx context.Context, c *job.Job, f *DataFlags, mf *ModelFlags, tas
 // newExamples forms the training targets and decides how inputs and targets are scaled. The model comes back with its
 // outputs in the units of the targets, and the noise variance of the task is in them too.
 func newExamples(ctx context.Context, c *job.Job, f *ScalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Subset) (*Model, *Examples, error) {
-	e := &Examples{Data: d, Train: train, weights: t.fitWeights(train), classes: t.Classes}
+	e := &Examples{Data: d, Train: train, classes: t.Classes}
 	var err error
 	if e.Y, err = t.targets(train, m, d); err != nil {
 		return nil, nil, err
 	}
+	e.fitted = t.objective(train, e.Y, m.Outputs)
 	if e.Scaling, err = scalingOf(ctx, c, f, m, t, d, train, e.Y); err != nil {
 		return nil, nil, err
 	}

@@ -68,6 +68,7 @@ type TaskFlags struct {
 	Prior            string   // a file with a prior; "" for none
 	ClassWeights     string   // of the loss of the training; "" for none
 	classWeights     *classWeights
+	Smoothing        *float64 // ε of label smoothing
 }
 
 // LimitFlags concern the whole process.
@@ -148,6 +149,8 @@ func (s *TaskFlags) check() error {
 		return job.Usagef("--prior and --weight-decay exclude each other: both say the prior")
 	case s.Prior != "" && s.Noise != nil:
 		return job.Usagef("--prior and --noise-variance exclude each other: the file says the noise variance too")
+	case s.Smoothing != nil && !(*s.Smoothing >= 0 && *s.Smoothing < 1):
+		return job.Usagef("--label-smoothing %v must be at least 0 and less than 1", *s.Smoothing)
 	case !positive(s.Noise):
 		return job.Usagef("--noise-variance %v must be a positive number", *s.Noise)
 	case s.Likelihood == "":
@@ -156,6 +159,8 @@ func (s *TaskFlags) check() error {
 		return job.NotOneOf("likelihood", s.Likelihood, Likelihoods)
 	case s.Noise != nil && !HasNoise(LikelihoodNamed(s.Likelihood)):
 		return job.Usagef("--noise-variance is for --likelihood gaussian, not %s", s.Likelihood)
+	case s.Smoothing != nil && !HasClasses(LikelihoodNamed(s.Likelihood)):
+		return job.Usagef("--label-smoothing is for labels, not for --likelihood %s", s.Likelihood)
 	case s.classWeights != nil && !HasClasses(LikelihoodNamed(s.Likelihood)):
 		return job.Usagef("--class-weights is for labels, not for --likelihood %s", s.Likelihood)
 	}

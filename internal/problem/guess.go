@@ -145,15 +145,15 @@ type comparison struct {
 	classes int
 	x       *mat.Dense
 	y       *mat.Dense
-	weights []float64 // of the rows in the loss of the training; nil for 1 each
-	rows    []int     // the positions of these rows among the training rows
-	order   bool      // labels count as the class that the network gives most of their rows
+	loss    Loss  // of the training, beside the likelihood
+	rows    []int // the positions of these rows among the training rows
+	order   bool  // labels count as the class that the network gives most of their rows
 }
 
 // compareOn reads the rows that candidates are compared on.
 func compareOn(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y *mat.Dense) (*comparison, error) {
 	n := min(train.Len(), guessRows)
-	c := &comparison{model: m, classes: len(t.Classes), rows: make([]int, n)}
+	c := &comparison{model: m, loss: t.Loss, classes: len(t.Classes), rows: make([]int, n)}
 	pos := make([]int, n)
 	for i := range n {
 		c.rows[i] = i * train.Len() / n
@@ -164,11 +164,6 @@ func compareOn(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y 
 		return nil, err
 	}
 	c.y = RowsAt(y, c.rows)
-	if w := t.fitWeights(train); w != nil {
-		for _, i := range c.rows {
-			c.weights = append(c.weights, w[i])
-		}
-	}
 	return c, nil
 }
 
@@ -354,6 +349,20 @@ func (c *comparison) answer(a *candidate, f *mat.Dense) *mat.Dense {
 	return means
 }
 
+// lossTo writes the residual of a row with a label, where the loss of the training is not −log p of it.
+func (c *comparison) lossTo(r []float64, label int, f []float64) {
+	l := &c.loss
+	if l.plain() {
+		return
+	}
+	q := make([]float64, c.classes)
+	w, logp := l.ofLabel(q, label), logProbabilities(f)
+	for j := range r {
+		k := j + c.classes - len(r) // one output is that of the second class
+		r[j] = w * (q[k] - math.Exp(logp[k]))
+	}
+}
+
 // strain is how far θ* is from an optimum of a weight decay under a candidate.
 func (c *comparison) strain(ctx context.Context, a *candidate) error {
 	n, k := c.x.RawMatrix().Rows, c.model.Outputs
@@ -362,7 +371,7 @@ func (c *comparison) strain(ctx context.Context, a *candidate) error {
 	for i := range at {
 		at[i] = i * n / take
 	}
-	part := &comparison{model: c.model, classes: c.classes, x: RowsAt(c.x, at), y: RowsAt(c.y, at), order: c.order}
+	part := &comparison{model: c.model, loss: c.loss, classes: c.classes, x: RowsAt(c.x, at), y: RowsAt(c.y, at), order: c.order}
 	x := part.scaled(a)
 	f, err := c.model.Net.Forward(ctx, x)
 	if err != nil {
@@ -373,8 +382,8 @@ func (c *comparison) strain(ctx context.Context, a *candidate) error {
 	one, pull, square := make([]float64, len(theta)), make([]float64, len(theta)), make([]float64, len(theta))
 	for i := range take {
 		a.likelihood.Expand(r.RawRowView(0), nil, nil, y.RawRowView(i), f.RawRowView(i))
-		if c.weights != nil {
-			r.Scale(c.weights[at[i]], r)
+		if HasClasses(a.likelihood) {
+			c.lossTo(r.RawRowView(0), int(y.At(i, 0)), f.RawRowView(i))
 		}
 		if c.model.Net.VJP(ctx, one, x.Slice(i, i+1, 0, d).(*mat.Dense), r) != nil {
 			return ctx.Err() // derivatives that are not finite are of no optimum

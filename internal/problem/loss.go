@@ -92,8 +92,8 @@ func (l *look) trainingLoss(ctx context.Context, rows string) error {
 	if l.problem.Task.Classes == nil || l.at.Pull == nil || !l.known {
 		return nil
 	}
-	if l.problem.Task.Loss.ClassWeights != nil {
-		rows += ", weighted by class,"
+	if !l.problem.Task.Loss.plain() {
+		rows += ", by the loss that is stated,"
 	}
 	counts, flat := l.classCounts(), l.sureness()
 	residual := mat.DenseCopyOf(l.at.F)
@@ -109,11 +109,7 @@ func (l *look) trainingLoss(ctx context.Context, rows string) error {
 			r := residual.RawRowView(i)
 			for j := range r {
 				k := j + len(p) - c // one output is that of the second class
-				label := 0.0
-				if k == y {
-					label = 1
-				}
-				r[j] = l.weight[i] * (scale*(label-p[k]) + shift*(1/float64(len(p))-p[k]))
+				r[j] = l.weight[i] * (scale*(l.shares[i][k]-p[k]) + shift*(1/float64(len(p))-p[k]))
 				square += r[j] * r[j]
 			}
 		}
@@ -175,15 +171,12 @@ func (l *look) classCounts() classCounts {
 	for i, lp := range l.logp {
 		y := l.problem.Examples.Train.Class[i]
 		w := l.weight[i]
-		all[y].share += w / n
 		for j, v := range lp {
 			p := math.Exp(v)
-			off := -p
-			if j == y {
-				off++
-			}
+			q := l.shares[i][j]
+			all[j].share += w * q / n
 			all[j].expected += w * p / n
-			all[j].add(w, off, p*(1-p))
+			all[j].add(w, q-p, p*(1-p))
 			to.Set(y, j, to.At(y, j)+w*p/n)
 		}
 	}
@@ -278,7 +271,7 @@ func (l *look) sureness() (d departure) {
 				square += p * v * v
 			}
 		}
-		d.add(l.weight[i], lp[l.problem.Examples.Train.Class[i]]-mean, square-mean*mean)
+		d.add(l.weight[i], dotFinite(l.shares[i], lp)-mean, square-mean*mean)
 	}
 	d.sum = max(0, d.sum) // networks that are surer than right are another matter
 	return d
@@ -290,7 +283,7 @@ func (l *look) flatWarning(by, z float64, rows, loss string) error {
 	for _, lp := range l.logp {
 		sure += math.Exp(floats.Max(lp)) / float64(len(l.logp))
 	}
-	return linearize.NewWarning("loss-flattened", by, flatLimit, "Train by the cross entropy, to its end.",
+	return linearize.NewWarning("loss-flattened", by, flatLimit, "Give --label-smoothing if the training had it, or train by the cross entropy, to its end.",
 		"On %s the network is less sure than right, as after %s or a training that stopped far from its end: its largest probability is %.3g on average and its accuracy %.3g (z = %.1f). Its probabilities are too near to one another, and it is no optimum of this likelihood, so terms, match and evidence are off too.",
 		rows, loss, sure, l.accuracy, z)
 }

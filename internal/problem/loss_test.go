@@ -24,7 +24,7 @@ type trainingCase struct {
 	x     *mat.Dense
 	class []int
 
-	weights []float64 // of the classes, as they are stated; nil for none
+	stated Loss
 }
 
 // newTrainingCase draws rows with a bias and three features; the last class is rare.
@@ -78,8 +78,8 @@ func (t *trainingCase) warnings(test *testing.T, theta []float64) []error {
 		return g.RawMatrix().Data, nil
 	}}
 	p := l.problem(test, 1, fromDefault)
-	p.Task.Loss.ClassWeights = t.weights
-	p.Examples.weights = p.Task.fitWeights(p.Examples.Train)
+	p.Task.Loss = t.stated
+	p.Examples.fitted = p.Task.objective(p.Examples.Train, l.y, t.c)
 	_, warnings, err := p.Preflight(test.Context(), at)
 	require.NoError(test, err)
 	return warnings
@@ -125,16 +125,27 @@ func TestTrainingLoss(t *testing.T) {
 	}
 }
 
-// Weights of classes that are stated are part of the loss: none are told, and others than the stated ones are.
-func TestStatedClassWeights(t *testing.T) {
+// Weights of classes and smoothing that are stated are part of the loss: nothing is told of them, and another loss than the
+// stated one is.
+func TestStatedLoss(t *testing.T) {
 	for name, lik := range map[string]glm.Likelihood{"two classes": glm.Bernoulli{}, "four": glm.Categorical{}} {
 		c := newTrainingCase(lik, map[string]int{"two classes": 1, "four": 4}[name], 400, 3)
 		last := max(c.c, 2) - 1
 		for _, delta := range []float64{0, 1, 20} {
-			theta := c.train(t, delta, weighted)
-			c.weights = slices.Repeat([]float64{1}, last+1)
-			c.weights[last] = 3
-			require.Empty(t, c.warnings(t, theta), "%s, δ = %g", name, delta)
+			w3 := slices.Repeat([]float64{1}, last+1)
+			w3[last] = 3
+			c.stated = Loss{Smoothing: .2}
+			require.Empty(t, c.warnings(t, c.train(t, delta, smoothed)), "%s, δ = %g", name, delta)
+			c.stated = Loss{ClassWeights: w3, Smoothing: .2}
+			require.Empty(t, c.warnings(t, c.train(t, delta, func(y int, logp []float64) float64 {
+				sum := 0.0 // as torch.nn.functional.cross_entropy adds it up
+				for c, lp := range logp {
+					sum -= .2 / float64(len(logp)) * w3[c] * lp
+				}
+				return sum - .8*w3[y]*logp[y]
+			})), "%s, δ = %g", name, delta)
+			c.stated = Loss{ClassWeights: w3}
+			require.Empty(t, c.warnings(t, c.train(t, delta, weighted)), "%s, δ = %g", name, delta)
 			if delta == 20 { // which moves shares as much
 				continue
 			}

@@ -27,6 +27,7 @@ const (
 	keyID          = "funcgp.id_column"
 
 	keyClassWeights = "funcgp.class_weights"
+	keySmoothing    = "funcgp.label_smoothing"
 	KeyRows         = "funcgp.train_rows"
 	keyData         = "funcgp.train_data"
 	KeyScaling      = "funcgp.scaling"
@@ -44,6 +45,7 @@ type Metadata struct {
 	target           []string         // target columns of a table
 	id               string           // column of a table that names the rows
 	classWeights     *classWeights    // of the loss; nil where not said
+	smoothing        float64          // ε of the loss; 0 where not said
 	Rows             string           // as formatRows writes
 	Data             string           // fingerprint of the training part
 	Scaling          *dataset.Scaling // of the inputs; nil where not said
@@ -93,6 +95,18 @@ var entries = []entry{
 	{keyTarget, read(func(m *Metadata) *[]string { return &m.target }, splitNames), func(p *Problem) string { return JoinNames(p.Examples.Data.TargetColumns) }},
 	{keyID, read(func(m *Metadata) *string { return &m.id }, asIs), func(p *Problem) string { return p.Examples.Data.ID }},
 	{keyClassWeights, read(func(m *Metadata) **classWeights { return &m.classWeights }, parseClassWeights), func(p *Problem) string { return p.Task.ClassWeightsText() }},
+	{keySmoothing, read(func(m *Metadata) *float64 { return &m.smoothing }, func(text string) (float64, error) {
+		v, err := positive(text)
+		if err == nil && v >= 1 {
+			err = strconv.ErrRange
+		}
+		return v, err
+	}), func(p *Problem) string {
+		if p.Task.Loss.Smoothing > 0 {
+			return number(p.Task.Loss.Smoothing)
+		}
+		return ""
+	}},
 	{KeyScaling, read(func(m *Metadata) **dataset.Scaling { return &m.Scaling }, dataset.ParseScaling), func(p *Problem) string {
 		if p.Examples.Scaling.Inputs == nil && !p.Examples.Data.Images() {
 			return (&dataset.Scaling{Mean: []float64{0}, Scale: []float64{1}}).String()

@@ -182,7 +182,9 @@ func (p *Problem) group(kept []int) (*Problem, error) {
 	e.Train = e.grouped(e.Train)
 	q.Task, q.Examples, q.Model = &t, &e, p.Model.Trained(net)
 	_, q.Model.Outputs, _ = net.Dims()
-	e.Y, err = q.Targets(e.Train)
+	if e.Y, err = q.Targets(e.Train); err == nil {
+		e.fitted = t.objective(e.Train, e.Y, q.Model.Outputs)
+	}
 	return &q, err
 }
 

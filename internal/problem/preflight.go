@@ -85,7 +85,7 @@ func (p *Problem) Preflight(ctx context.Context, at *AtTheta) (*result.Preflight
 	}) != nil {
 		of = []float64{math.NaN()}
 	}
-	r := &result.Preflight{Verdict: "ok", TrainNLL: result.Float(l.unweighted), LargestInput: result.Float(floats.Max(of))}
+	r := &result.Preflight{Verdict: "ok", TrainNLL: result.Float(l.plain), LargestInput: result.Float(floats.Max(of))}
 	if p.Task.Classes != nil {
 		r.TrainAccuracy = Number(l.accuracy)
 	} else {
@@ -168,15 +168,15 @@ type look struct {
 	warnings []error
 
 	weight           []float64 // of each row in the loss of the training, 1 in the mean
-	worse            []float64 // weight times −log p(y) of each row, less that under the best constant
+	worse            []float64 // weight times the loss of each row, less that under the best constant
 	bias             float64   // norm of the outputs of that constant
-	nll, constant    float64   // mean of weight times the negative log likelihood: of the network, of the best constant
-	unweighted       float64   // nll with weights of 1
+	nll, constant    float64   // mean loss of the training: of the network, of the best constant
+	plain            float64   // mean of −log p(y)
 	accuracy, rmse   float64
 	excess, excessSE float64     // mean of −log p(y) less the entropy of p, and its standard error under p
 	confusion        *mat.Dense  // of classes: rows with label k and largest output j
 	logp             [][]float64 // of classes: log probabilities of each row
-
+	shares           [][]float64 // of classes: those that the loss of each row is of, 1 for its label unless smoothed
 }
 
 func (l *look) warn(w error) { l.warnings = append(l.warnings, w) }
@@ -187,22 +187,22 @@ func (l *look) score() {
 	y, lik := p.Examples.Y, p.Task.Likelihood
 	n, _ := f.Dims()
 	l.worse, l.weight = make([]float64, n), slices.Repeat([]float64{1}, n)
-	if w := p.Examples.weights; w != nil {
-		floats.ScaleTo(l.weight, float64(n)/floats.Sum(w), w)
+	to := p.TrainTargets()
+	if to.Weights != nil {
+		floats.ScaleTo(l.weight, float64(n)/floats.Sum(to.Weights), to.Weights)
 	}
 	for i := range n {
-		nll := -lik.LogProb(y.RawRowView(i), f.RawRowView(i))
-		l.unweighted += nll / float64(n)
-		l.worse[i] = l.weight[i] * nll
+		l.plain -= lik.LogProb(y.RawRowView(i), f.RawRowView(i)) / float64(n)
+		l.worse[i] = -l.weight[i] * to.Likelihood.Expand(nil, nil, nil, to.Y.RawRowView(i), f.RawRowView(i))
 		l.nll += l.worse[i] / float64(n)
 	}
 	if p.Task.Classes != nil {
 		e, k := p.Examples, len(p.Task.Classes)
-		l.confusion, l.logp = confusionOf(f, e.Train.Class, k), make([][]float64, n)
+		l.confusion, l.logp, l.shares = confusionOf(f, e.Train.Class, k), make([][]float64, n), make([][]float64, n)
 		variance := 0.0
 		for i := range n {
-			lp, y := logProbabilities(f.RawRowView(i)), e.Train.Class[i]
-			l.logp[i] = lp
+			lp, q := logProbabilities(f.RawRowView(i)), classShares(to.Y.RawRowView(i), k)
+			l.logp[i], l.shares[i] = lp, q
 			entropy, square := 0.0, 0.0
 			for _, v := range lp {
 				if q := math.Exp(v); q > 0 {
@@ -211,14 +211,14 @@ func (l *look) score() {
 				}
 			}
 			w := l.weight[i]
-			l.excess += w * (-lp[y] - entropy) / float64(n)
+			l.excess += w * (-dotFinite(q, lp) - entropy) / float64(n)
 			variance += w * w * (square - entropy*entropy)
 		}
 		l.excessSE = math.Sqrt(max(0, variance)) / float64(n)
 		l.accuracy = mat.Trace(l.confusion) / float64(n)
 		share, best := make([]float64, k), make([]float64, k)
-		for i, y := range e.Train.Class {
-			share[y] += l.weight[i] / float64(n)
+		for i, q := range l.shares {
+			floats.AddScaled(share, l.weight[i]/float64(n), q)
 		}
 		for y, s := range share {
 			if s > 0 {
@@ -226,8 +226,8 @@ func (l *look) score() {
 				l.constant += s * best[y]
 			}
 		}
-		for i, y := range e.Train.Class {
-			l.worse[i] -= l.weight[i] * best[y]
+		for i, q := range l.shares {
+			l.worse[i] -= l.weight[i] * floats.Dot(q, best)
 		}
 		_, sd := stat.PopMeanStdDev(best, nil)
 		l.bias = sd * math.Sqrt(float64(k)) // of outputs with mean 0, the least
@@ -254,6 +254,30 @@ func (l *look) score() {
 		lik.MeanTo(mean.RawRowView(i), f.RawRowView(i))
 	}
 	l.rmse = math.Sqrt(meanSquare(mean.Slice(0, n, 0, y.RawMatrix().Cols).(*mat.Dense), y))
+}
+
+// classShares are the shares of k classes that a row has, by its target: a label, shares, or the share of the second of two.
+func classShares(y []float64, k int) []float64 {
+	q := make([]float64, k)
+	switch {
+	case len(y) > 1:
+		copy(q, y)
+	case k == 2:
+		q[0], q[1] = 1-y[0], y[0]
+	default:
+		q[int(y[0])] = 1
+	}
+	return q
+}
+
+// dotFinite is Σ q_c v_c, where a v_c of −∞ counts only with a share.
+func dotFinite(q, v []float64) (sum float64) {
+	for c, s := range q {
+		if s > 0 {
+			sum += s * v[c]
+		}
+	}
+	return sum
 }
 
 // smallestVariance is the variance under the best constant for targets that are all the same.

@@ -154,9 +154,12 @@ func (p *Problem) Targets(rows *dataset.Subset) (*mat.Dense, error) {
 }
 
 // TrainTargets are what the posterior is fitted to: the training targets under the likelihood of the task, with the
-// weights of the loss of the training.
+// shares and weights of the loss of the training.
 func (p *Problem) TrainTargets() *gp.Targets {
-	return &gp.Targets{Y: p.Examples.Y, Likelihood: p.Task.Likelihood, Weights: p.Examples.weights}
+	if p.Task.Loss.plain() {
+		return gp.NewTargets(p.Examples.Y, p.Task.Likelihood)
+	}
+	return p.Examples.fitted
 }
 
 // TrainNames name the training rows, for messages.
@@ -211,7 +214,7 @@ func (f *Flags) problem(ctx context.Context, c *job.Job, m *Model, d *dataset.Da
 			return nil, err
 		}
 	}
-	if err := t.setClassWeights(&f.Task, m, d, train); err != nil {
+	if err := t.setLoss(&f.Task, m, d, train); err != nil {
 		return nil, err
 	}
 	m, e, err := newExamples(ctx, c, &f.Scaling, m, t, d, train)

@@ -67,7 +67,8 @@ type SavedHeader struct {
 	Prior      float64  `json:"prior_precision"`
 	Factor     float64  `json:"prior_factor"` // chosen by --tune-prior
 
-	ClassWeights string       `json:"class_weights,omitempty"` // of the loss, by class
+	ClassWeights string       `json:"class_weights,omitempty"`   // of the loss, by class
+	Smoothing    float64      `json:"label_smoothing,omitempty"` // of the loss
 	Seed         uint64       `json:"seed"`
 	Select       string       `json:"select"`
 	Inducing     []int        `json:"inducing"` // positions among the training rows
@@ -203,6 +204,7 @@ func openSaved(ctx context.Context, c *job.Job, path string, kind FileKind, f *F
 	if v.classWeights, err = parseClassWeights(h.ClassWeights); err != nil {
 		return nil, v.Damaged("its weights of classes cannot be used")
 	}
+	possible = possible && h.Smoothing >= 0 && h.Smoothing < 1
 	if v.scaling, err = h.Scaling.scaling(); err != nil || !possible {
 		return nil, v.Damaged("its header cannot be used")
 	}
@@ -261,7 +263,7 @@ func (v *SavedFile) metadata(m *Metadata) *Metadata {
 	}
 	out.precisionFrom, out.noiseFrom = Origin(h.Fit.PriorPrecisionOrigin), Origin(h.Fit.NoiseVarianceOrigin)
 	out.saved = v.scaling
-	out.classWeights = v.classWeights
+	out.classWeights, out.smoothing = v.classWeights, h.Smoothing
 	return &out
 }
 

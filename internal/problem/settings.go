@@ -45,6 +45,7 @@ var settings = []setting{
 	{flag: "likelihood", fitted: func(h *SavedHeader) string { return h.Likelihood }},
 	{flag: "prior-precision", fitted: func(h *SavedHeader) string { return number(float64(h.Fit.PriorPrecision)) }},
 	{flag: "weight-decay"},
+	{flag: "label-smoothing", fitted: func(h *SavedHeader) string { return number(h.Smoothing) }},
 	{flag: "class-weights", fitted: func(h *SavedHeader) string { return h.ClassWeights }},
 	{flag: "prior", named: true},
 	{flag: "noise-variance", fitted: func(h *SavedHeader) string {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -25,17 +26,37 @@ type Loss struct {
 	// for 1 each.
 	ClassWeights []float64
 	WeightsFrom  Origin // "" without weights
+
+	// Smoothing is ε of label smoothing, 0 ≤ ε < 1: the loss is that of the shares (1 − ε)y + ε/C of C classes.
+	Smoothing float64
 }
 
 // plain tells whether the loss is −log p.
-func (l *Loss) plain() bool { return l.ClassWeights == nil }
+func (l *Loss) plain() bool { return l.ClassWeights == nil && l.Smoothing == 0 }
+
+// ofLabel is the loss of a row with a label, a number of k classes, as w Σ_c q_c log p_c: with shares s of the classes and
+// weights v_c of them that PyTorch has it is Σ_c v_c s_c log p_c, which is w = Σ v_c s_c and q = v s/w.
+func (l *Loss) ofLabel(q []float64, label int) (w float64) {
+	for c := range q {
+		q[c] = l.Smoothing / float64(len(q))
+		if c == label {
+			q[c] += 1 - l.Smoothing
+		}
+		if l.ClassWeights != nil {
+			q[c] *= l.ClassWeights[c]
+		}
+		w += q[c]
+	}
+	floats.Scale(1/w, q)
+	return w
+}
 
 // Report is the loss as JSON shows it; nil where it is −log p.
 func (l *Loss) Report() *result.Loss {
 	if l.plain() {
 		return nil
 	}
-	return &result.Loss{ClassWeights: result.Floats(l.ClassWeights), ClassWeightsOrigin: string(l.WeightsFrom)}
+	return &result.Loss{ClassWeights: result.Floats(l.ClassWeights), ClassWeightsOrigin: string(l.WeightsFrom), LabelSmoothing: result.Float(l.Smoothing)}
 }
 
 // balanced is the value of --class-weights that weighs classes by N/(C n_c).
@@ -101,6 +122,19 @@ func (w *classWeights) String() string {
 	return JoinNames(list)
 }
 
+// setLoss takes the loss of the training from the flags, else from what the model says.
+func (t *Task) setLoss(f *TaskFlags, m *Model, d *dataset.Data, train *dataset.Subset) error {
+	switch {
+	case t.Classes != nil && f.Smoothing != nil:
+		t.Loss.Smoothing = *f.Smoothing
+	case t.Classes != nil:
+		t.Loss.Smoothing = m.Meta.smoothing
+	case f.Smoothing != nil:
+		return fmt.Errorf("--label-smoothing is for labels, but %s has the %s likelihood; leave it out", m.Name, t.Likelihood.Name())
+	}
+	return t.setClassWeights(f, m, d, train)
+}
+
 // setClassWeights takes the weights of the classes from a flag, else from what the model says.
 func (t *Task) setClassWeights(f *TaskFlags, m *Model, d *dataset.Data, train *dataset.Subset) error {
 	w, from, flag := f.classWeights, Origin("from --class-weights"), "--class-weights "+f.ClassWeights
@@ -154,34 +188,91 @@ func (t *Task) ClassWeightsText() string {
 	return (&classWeights{names: names, weights: t.Loss.ClassWeights}).String()
 }
 
-// fitWeights are the weights of rows in what a posterior is fitted to; nil where each weighs 1.
-func (t *Task) fitWeights(rows *dataset.Subset) []float64 {
-	if t.Loss.ClassWeights == nil {
-		return nil
+// objective returns what rows with these targets, N×T, are to a posterior that is fitted to them, or to a training.
+func (t *Task) objective(rows *dataset.Subset, y *mat.Dense, outputs int) *gp.Targets {
+	l := &t.Loss
+	if l.plain() {
+		return gp.NewTargets(y, t.Likelihood)
 	}
-	out, class := make([]float64, rows.Len()), t.networkClass(rows)
-	for i := range out {
-		out[i] = t.Loss.ClassWeights[class(i)]
+	n, class := rows.Len(), t.networkClass(rows)
+	classes, _ := t.Ungrouped()
+	to := &gp.Targets{Y: y, Likelihood: t.Likelihood}
+	if l.ClassWeights != nil {
+		to.Weights = make([]float64, n)
 	}
-	return out
+	if l.Smoothing > 0 {
+		to.Y = mat.NewDense(n, outputs, nil)
+		if IsSoftmax(t.Likelihood) {
+			to.Likelihood = glm.CategoricalShares{}
+		}
+	}
+	q := make([]float64, len(classes))
+	for i := range n {
+		w := l.ofLabel(q, class(i))
+		if to.Weights != nil {
+			to.Weights[i] = w
+		}
+		if l.Smoothing > 0 {
+			t.sharesTo(to.Y.RawRowView(i), q)
+		}
+	}
+	return to
+}
+
+// sharesTo writes shares of the classes of the network as targets of the outputs: of classes that are taken together their
+// sum, and of one output the share of the second class.
+func (t *Task) sharesTo(dst, q []float64) {
+	switch {
+	case !IsSoftmax(t.Likelihood):
+		dst[0] = q[1]
+	case t.Grouping == nil:
+		copy(dst, q)
+	default:
+		clear(dst)
+		for c, v := range q {
+			dst[t.Grouping.to[c]] += v
+		}
+	}
+}
+
+// Relabelled is what a training row with another label, a number of a class, is to a posterior that is fitted to it: its
+// target, and its weight, 0 where that stays as it is.
+func (p *Problem) Relabelled(class int) (y []float64, weight float64) {
+	t := p.Task
+	if t.Loss.plain() {
+		return []float64{float64(class)}, 0
+	}
+	classes, _ := t.Ungrouped()
+	own := class
+	if t.Grouping != nil {
+		own = slices.Index(t.Grouping.to, class) // one of those that are taken together stands for them
+	}
+	q := make([]float64, len(classes))
+	weight = t.Loss.ofLabel(q, own)
+	if t.Loss.Smoothing == 0 {
+		return []float64{float64(class)}, weight
+	}
+	y = make([]float64, p.Model.Outputs)
+	t.sharesTo(y, q)
+	return y, weight
 }
 
 // TrainingLoss is −log p of rows with these targets, N×T, as a training takes it: the targets, and what log p is of them.
-// With weights of classes the last target of a row is its weight.
+// Where rows have weights the last target is the weight.
 func (p *Problem) TrainingLoss(rows *dataset.Subset, y *mat.Dense) (*mat.Dense, network.Loss) {
-	w := p.Task.fitWeights(rows)
-	if w == nil {
-		return y, p.Task.Likelihood
+	to := p.Task.objective(rows, y, p.Model.Outputs)
+	if to.Weights == nil {
+		return to.Y, to.Likelihood
 	}
-	n, width := y.Dims()
+	n, width := to.Y.Dims()
 	with := mat.NewDense(n, width+1, nil)
-	with.Slice(0, n, 0, width).(*mat.Dense).Copy(y)
-	with.SetCol(width, w)
-	return with, weightedLoss{p.Task.Likelihood}
+	with.Slice(0, n, 0, width).(*mat.Dense).Copy(to.Y)
+	with.SetCol(width, to.Weights)
+	return with, weightedLoss{to.Likelihood}
 }
 
 // A weightedLoss is log p times the weight of a row, its last target.
-type weightedLoss struct{ lik glm.Likelihood }
+type weightedLoss struct{ lik gp.Likelihood }
 
 // Expand implements network.Loss.
 func (l weightedLoss) Expand(residual, _, _, y, f []float64) float64 {
@@ -189,15 +280,6 @@ func (l weightedLoss) Expand(residual, _, _, y, f []float64) float64 {
 	logp := l.lik.Expand(residual, nil, nil, y[:last], f)
 	floats.Scale(y[last], residual)
 	return y[last] * logp
-}
-
-// Relabelled is the target of a training row with another label, a number of a class, and the weight that it then has; 0
-// where that is the same.
-func (p *Problem) Relabelled(class int) (y []float64, weight float64) {
-	if w := p.Task.Loss.ClassWeights; w != nil && p.Task.Grouping == nil {
-		weight = w[class]
-	}
-	return []float64{float64(class)}, weight
 }
 
 // networkClass tells the class of row i of a subset among all classes of the network.
@@ -212,13 +294,17 @@ func (t *Task) networkClass(rows *dataset.Subset) func(i int) int {
 	return func(i int) int { return at[rows.Set.Labels[rows.Pos[i]]] }
 }
 
-// meanOver is what the mean of a loss of PyTorch divides the sum over n rows with these weights by: CrossEntropyLoss
-// divides by the sum of the weights of the classes, and BCEWithLogitsLoss by the number of rows.
-func (t *Task) meanOver(n int, weights []float64) float64 {
+// meanOver is what the mean of a loss of PyTorch divides the sum over rows by: CrossEntropyLoss by the sum of the
+// weights of their classes, and BCEWithLogitsLoss by their number.
+func (t *Task) meanOver(rows *dataset.Subset) float64 {
 	if t.Loss.ClassWeights == nil || !IsSoftmax(t.Likelihood) {
-		return float64(n)
+		return float64(rows.Len())
 	}
-	return floats.Sum(weights)
+	sum, class := 0.0, t.networkClass(rows)
+	for i := range rows.Len() {
+		sum += t.Loss.ClassWeights[class(i)]
+	}
+	return sum
 }
 
 // WeightShift is β = −log w of the outputs, by which a posterior that is fitted with class weights predicts rows as they

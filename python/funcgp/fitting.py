@@ -29,6 +29,7 @@ def fit(
     target_names: Optional[Sequence[str]] = None,
     likelihood: Optional[str] = None,
     class_weights: Any = None,
+    label_smoothing: Optional[float] = None,
     noise_variance: Optional[float] = None,
     prior_precision: Optional[float] = None,
     at: Union[str, float, None] = None,
@@ -61,8 +62,8 @@ def fit(
     X, y          the rows that it was trained on, as it takes them: N×…; labels, words or numbers: N or N×T. Columns
                   and rows of pandas go by their names, which a posterior knows again in predict and explain
     optimizer     of the training: its weight decay is read, unless weight_decay says it
-    loss          of the training: says the likelihood, the weights of the classes, and whether the loss was a mean over
-                  rows or a sum
+    loss          of the training: says the likelihood, weights of classes, label smoothing, and whether the loss was a
+                  mean over rows or a sum
     class_weights in the loss: {class: weight}, one number for each class in their order, or "balanced"
     class_names   in the order of the outputs (default the words of y, sorted)
     columns, ids  names of features and rows (default those of a DataFrame X; columns of these names are taken from it)
@@ -137,6 +138,8 @@ def fit(
         named, reduction = export.loss_of(loss)
         likelihood = likelihood or named
         class_weights = export.weights_of(loss) if class_weights is None else class_weights
+        if label_smoothing is None:
+            label_smoothing = getattr(loss, "label_smoothing", None) or None
         if weight_decay is not None and reduction == "sum":  # of a mean over as many numbers as the loss has
             weight_decay /= numbers.size if likelihood == "gaussian" else export.mean_over(loss, numbers)
     if standardize is None and input_mean is None and input_sd is None and target_sd is None:
@@ -159,7 +162,7 @@ def fit(
             arrays[name] = np.asarray(data.names_of(list_, {"id": "ids"}.get(name, name)), str)
     given.update(id="id" if ids is not None else None, class_names=names, likelihood=likelihood)
     given.update(weight_decay=weight_decay, freeze=freeze, bind=bind)
-    given.update(class_weights=data.class_weights(class_weights, numbers, names))
+    given.update(label_smoothing=label_smoothing, class_weights=data.class_weights(class_weights, numbers, names))
     try:
         if content:
             home.write(network, lambda f: f.write(content))

@@ -81,6 +81,9 @@ class TestExport(unittest.TestCase):
         plain, _ = fit(self.net, self.X, self.y, prior_precision=0.1 * total)
         self.assertGreater(plain.evidence()["log_likelihood"], evidence + 1)
         self.assertEqual(export.weights_of(nn.BCEWithLogitsLoss(pos_weight=torch.tensor(2.5))), [1, 2.5])
+        smooth, _ = fit(self.net, self.X, self.y, prior_precision=1, loss=nn.CrossEntropyLoss(label_smoothing=0.2))
+        said, _ = fit(self.net, self.X, self.y, prior_precision=1, label_smoothing=0.2)
+        self.assertEqual(smooth.evidence()["log_likelihood"], said.evidence()["log_likelihood"])
         for wrong in ([1, 2, 3], {7: 2}):
             with self.assertRaises(funcgp.Error) as e:
                 fit(self.net, self.X, self.y, class_weights=wrong)

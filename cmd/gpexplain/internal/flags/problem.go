@@ -44,6 +44,7 @@ func Problem(c *cobra.Command, con *console.Console, s *problem.Flags, withModel
 	OptionalFloat(c, &s.Task.Precision, "prior-precision", "precision `X` of the Gaussian prior on every parameter: of a training, of the evidence, or of answers in place of the match (default the model's, else 1; see --at)")
 	OptionalFloat(c, &s.Task.WeightDecay, "weight-decay", "the prior precision of the training by the weight decay `X`, λ, of torch.optim.SGD or Adam on a mean loss of N training rows: N·λ, or N·λ/(2σ²) for MSELoss (AdamW's decay is no such prior)")
 	f.StringVar(&s.Task.ClassWeights, "class-weights", "", "weights of the classes in the loss of the training, as weight= or pos_weight= of PyTorch: `CLASS=W,...`, 1 for those not named, or balanced for N/(C·n) of a class with n of the N training rows; the posterior is fitted to that loss, and probabilities are for classes as often as they occur (default the model's)")
+	OptionalFloat(c, &s.Task.Smoothing, "label-smoothing", "label smoothing `X` in the loss of the training, ε of the shares (1−ε)y + ε/C of C classes as PyTorch has it; the posterior is fitted to that loss (default the model's)")
 	if withModel {
 		f.BoolVar(&con.Force, "force", false, "answer even where the outputs are those of the classes in another order, which is an error otherwise")
 		f.StringVar(&s.Task.Prior, "prior", "", "take the prior, and the noise variance of the gaussian likelihood, from `FILE`, which gpexplain evidence --optimize wrote")
