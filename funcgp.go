@@ -67,11 +67,15 @@ type Data struct {
 	// Columns name the columns of X, nil for numbers. All rows are trained on, and there are no test rows.
 	X, Y    *mat.Dense
 	Columns []string
+	// Weights are those of the rows X in the loss of the training, N numbers of 0 or more; nil stands for 1 each. A row
+	// of weight 2 counts as two equal rows, and one of weight 0 as none.
+	Weights []float64
 	// Source is a CSV file with a header, a .svm file of LIBSVM (both plain or .gz), NumPy's .npy or .npz, a folder of
 	// IDX files, "digits" or "mnist", which is downloaded once.
 	Source              string
 	TestFile, ValidFile string   // of a CSV file: test rows, and rows that were held out
 	Target, ID          string   // names of the column of targets (default the last) and of names of rows (default none)
+	RowWeights          string   // name of the column with the weights of the training rows; "" is none
 	Classes, ClassNames []string // the classes to keep and their names, in the order of the outputs; default the classes of the model, else all
 	TrainCount          int      // train on the first kept rows; 0 is all, or the rows that the model records
 	TrainFile           string   // train on the rows listed in a file, a number a line

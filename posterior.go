@@ -62,7 +62,7 @@ func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error
 	}
 	q := &problem.Flags{
 		Model: problem.ModelFlags{Path: m.File, Net: m.Network, Freeze: m.Freeze, Learn: m.Learn, Output: m.Output},
-		Data: problem.DataFlags{Name: d.Source, TestFile: d.TestFile, ValidFile: d.ValidFile, Target: d.Target, ID: d.ID,
+		Data: problem.DataFlags{Name: d.Source, TestFile: d.TestFile, ValidFile: d.ValidFile, Target: d.Target, ID: d.ID, Weights: d.RowWeights,
 			ClassText: problem.JoinNames(d.Classes), ClassNameText: problem.JoinNames(d.ClassNames), Count: d.TrainCount, RowsFile: d.TrainFile},
 		Task:    problem.TaskFlags{Likelihood: o.Likelihood, ClassWeights: o.ClassWeights},
 		Limits:  problem.LimitFlags{Seed: o.Seed, Memory: o.MaxMemory},

@@ -57,6 +57,17 @@ func (d *Data) held(net *network.Network) (*dataset.Data, error) {
 			r.Columns = append(r.Columns, fmt.Sprint(j))
 		}
 	}
+	if d.Weights != nil {
+		if len(d.Weights) != n {
+			return nil, fmt.Errorf("funcgp: %d Weights for %d rows X; give one for each", len(d.Weights), n)
+		}
+		for i, w := range d.Weights {
+			if !(w >= 0) || math.IsInf(w, 1) {
+				return nil, fmt.Errorf("funcgp: the weight of row %d is %v; give numbers of 0 or more", i, w)
+			}
+		}
+		r.Weights = slices.Clone(d.Weights)
+	}
 	r.Integer = len(r.Targets) == n && !slices.ContainsFunc(r.Targets, func(y float64) bool { return y != math.Trunc(y) })
 	for _, v := range slices.Concat(r.X, r.Targets) {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -66,6 +77,9 @@ func (d *Data) held(net *network.Network) (*dataset.Data, error) {
 	out, err := r.Data("the rows").WithTrain(r, "the rows")
 	if err != nil {
 		return nil, named(err)
+	}
+	if d.Weights != nil {
+		out.Weights = "Weights"
 	}
 	return out, nil
 }

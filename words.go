@@ -12,7 +12,7 @@ import (
 // keeps the flag's name.
 var goNames = map[string]string{
 	"model": "Model.File", "freeze": "Model.Freeze", "learn": "Model.Learn", "output": "Model.Output", "bind": "Model.Bind",
-	"data": "Data.Source", "target": "Data.Target", "id": "Data.ID", "test-data": "Data.TestFile", "valid-data": "Data.ValidFile",
+	"data": "Data.Source", "target": "Data.Target", "id": "Data.ID", "row-weights": "Data.RowWeights", "test-data": "Data.TestFile", "valid-data": "Data.ValidFile",
 	"classes": "Data.Classes", "class-names": "Data.ClassNames", "train-count": "Data.TrainCount", "train-index": "Data.TrainFile",
 	"likelihood": "Likelihood", "noise-variance": "NoiseVariance", "standardize": "Standardize", "calibrate": "Calibrate", "seed": "Seed", "force": "FitOptions.Force",
 	"class-weights": "ClassWeights", "label-smoothing": "LabelSmoothing",

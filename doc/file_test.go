@@ -102,6 +102,7 @@ func savedCases(t *testing.T) (cases []savedCase) {
 	o.Method = funcgp.Method{Name: "parameters"}
 	add(savedCase{name: "parameters", table: "parameters", targets: 1}, m, d, o, funcgp.SaveOptions{})
 	o.Method = funcgp.Method{Name: "nystrom", Inducing: 25}
+	d.Weights = slices.Repeat([]float64{1}, 30)
 	add(savedCase{name: "singular", table: "sparse", targets: 1}, m, d, o, funcgp.SaveOptions{Bundle: true})
 	add(savedCase{name: "withheld", table: "sparse", targets: 1}, m, d, &funcgp.FitOptions{Likelihood: o.Likelihood, Standardize: o.Standardize, Prior: o.Prior,
 		Method: funcgp.Method{Name: "nystrom", Inducing: 5}}, funcgp.SaveOptions{Bundle: true, WithoutInputs: true})
@@ -118,7 +119,7 @@ func savedCases(t *testing.T) (cases []savedCase) {
 		fit + name("all.gp") + " --train-count 40",
 		fit + name("less.gp") + " --posterior " + name("all.gp") + " --without " + name("rows.txt"),
 		fit + name("words.gp") + " --id id --model " + filepath.Join(words, "model.onnx") +
-			" --data " + filepath.Join(words, "train.csv") + " --class-weights balanced",
+			" --data " + filepath.Join(words, "train.csv") + " --class-weights balanced --label-smoothing 0.1",
 	}, "\n"), "bash")
 	for _, c := range []string{"g", "less"} {
 		cases = append(cases, savedCase{name: c, path: name(c + ".gp"), table: "exact", classes: 2, targets: 1})

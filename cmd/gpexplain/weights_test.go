@@ -61,6 +61,10 @@ type answered struct {
 		Loss                 map[string]any `json:"loss"`
 		Warnings             []struct{ Code string }
 		Match                struct{ Remainder float64 }
+		Calibration          struct {
+			Rows int
+			LOO  struct{ NLL float64 }
+		}
 	}
 }
 
@@ -234,6 +238,66 @@ func TestLabelSmoothingOfTraining(t *testing.T) {
 			Changed struct{ Mean []float64 }
 		}](t, succeed(t, append([]string{"explain", "--json", "--quiet", "--standardize", "no", "--data", table, "--index", "0", "--test-data", table, "--flip", fmt.Sprintf("0=%d", changed.class[0])}, slices.Concat(at[:2], at[4:])...)...))
 		require.InDeltaSlice(t, flat(want[0].Mean), flip.Changed.Mean, 1e-8)
+	}
+}
+
+// TestRowWeights checks that a row of weight 2 counts as two equal rows and one of weight 0 as none (E23), of classes, counts
+// and real numbers, also with class weights, and that the file of a posterior has the weights.
+func TestRowWeights(t *testing.T) {
+	for likelihood, c := range map[string]struct{ arch, weights string }{
+		"bernoulli": {"mlp:3-1", "1=2"}, "categorical": {"mlp:3-2", ""}, "gaussian": {"mlp:3-1", ""}, "poisson": {"mlp:3-1", ""},
+	} {
+		w := newWeightsTable(t, 40, 2)
+		model, saved := filepath.Join(w.dir, "net.onnx"), filepath.Join(w.dir, "a.gp")
+		weight := func(i int) int { return i % 4 }
+		plain, repeated, kept := w.write(t, "plain.csv", nil), w.write(t, "repeated.csv", weight), w.write(t, "kept.csv", func(i int) int { return min(1, weight(i)) })
+		weighted := func(name string, weight func(i int) int) string {
+			lines := strings.Split(strings.TrimSpace(read(t, plain)), "\n")
+			for i, line := range lines {
+				fields := strings.Split(line, ",")
+				of := "w"
+				if i > 0 {
+					of = fmt.Sprint(weight(i - 1))
+				}
+				lines[i] = strings.Join(slices.Insert(fields, 1, of), ",")
+			}
+			path := filepath.Join(w.dir, name)
+			require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o644))
+			return path
+		}
+		table, left := weighted("table.csv", weight), weighted("left.csv", func(i int) int { return min(1, weight(i)) })
+		succeed(t, "train", "--quiet", "--data", plain, "--arch", c.arch, "--out", model, "--lbfgs", "20", "--epochs", "2", "--standardize", "no", "--likelihood", likelihood)
+		common := []string{"--model", model, "--input", plain, "--at", "3", "--likelihood", likelihood}
+		if c.weights != "" {
+			common = append(common, "--class-weights", c.weights)
+		}
+		if likelihood == "gaussian" {
+			common = append(common, "--noise-variance", ".5") // else by leave-one-out, which leaves a copy of a repeated row in
+		}
+		with := func(more ...string) []string { return append(slices.Clone(common), more...) }
+		all := []string{"--calibrate", "none", "--refit"}
+		want, a := predictedBy(t, with(append(all, "--data", repeated)...)...)
+		first, b := predictedBy(t, with(append(all, "--data", table, "--row-weights", "w")...)...)
+		requireSameAnswers(t, want, first, a, b)
+		require.Equal(t, "w", b.Fit.Loss["row_weights"])
+
+		// Rows of weight 0 are not there for the calibration either.
+		want, a = predictedBy(t, with("--data", kept)...)
+		got, b := predictedBy(t, with("--data", left, "--row-weights", "w")...)
+		requireSameAnswers(t, want, got, a, b)
+		for i := range want {
+			require.InDeltaSlice(t, flat(want[i].Probability), flat(got[i].Probability), 1e-6)
+		}
+		require.InEpsilon(t, a.Fit.Calibration.LOO.NLL, b.Fit.Calibration.LOO.NLL, 1e-6)
+		require.Equal(t, a.Fit.Calibration.Rows, b.Fit.Calibration.Rows)
+
+		fit := []string{"fit", "--quiet", "--standardize", "no", "--out", saved, "--bundle", "--data", table, "--row-weights", "w"}
+		succeed(t, append(fit, slices.DeleteFunc(with(all...), func(s string) bool { return s == "--input" || s == plain })...)...)
+		require.NoError(t, os.Remove(model))
+		require.NoError(t, os.Remove(table))
+		again, b := predictedBy(t, "--posterior", saved, "--input", plain)
+		require.Equal(t, first, again)
+		require.Equal(t, "w", b.Fit.Loss["row_weights"])
 	}
 }
 

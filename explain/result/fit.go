@@ -136,6 +136,7 @@ type Fit struct {
 type Loss struct {
 	ClassWeights       []Float `json:"class_weights,omitempty"` // one for each class of the network
 	ClassWeightsOrigin string  `json:"class_weights_origin,omitempty"`
+	RowWeights         string  `json:"row_weights,omitempty"`     // the column with the weights of the rows
 	LabelSmoothing     Float   `json:"label_smoothing,omitempty"` // ε of the shares (1 − ε)y + ε/C
 }
 

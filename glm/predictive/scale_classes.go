@@ -20,18 +20,21 @@ type ScalePoint struct{ Scale, Other float64 }
 type ScaleSlopes struct{ Value, Scale, Other, ScaleScale, Both, OtherOther float64 }
 
 // Add adds the value and the derivatives of another row.
-func (d *ScaleSlopes) Add(e ScaleSlopes) {
-	d.Value += e.Value
-	d.Scale += e.Scale
-	d.Other += e.Other
-	d.ScaleScale += e.ScaleScale
-	d.Both += e.Both
-	d.OtherOther += e.OtherOther
+func (d *ScaleSlopes) Add(e ScaleSlopes) { d.AddScaled(1, e) }
+
+// AddScaled adds w·e.
+func (d *ScaleSlopes) AddScaled(w float64, e ScaleSlopes) {
+	d.Value += w * e.Value
+	d.Scale += w * e.Scale
+	d.Other += w * e.Other
+	d.ScaleScale += w * e.ScaleScale
+	d.Both += w * e.Both
+	d.OtherOther += w * e.OtherOther
 }
 
 // Over returns d divided by n.
-func (d ScaleSlopes) Over(n int) ScaleSlopes {
-	w := 1 / float64(n)
+func (d ScaleSlopes) Over(n float64) ScaleSlopes {
+	w := 1 / n
 	return ScaleSlopes{w * d.Value, w * d.Scale, w * d.Other, w * d.ScaleScale, w * d.Both, w * d.OtherOther}
 }
 
@@ -40,6 +43,7 @@ func (d ScaleSlopes) Over(n int) ScaleSlopes {
 // and its derivatives are exact.
 type ClassSurface struct {
 	rows    []classDensity
+	weights []float64 // of the rows; nil for 1 each
 	softmax bool
 }
 
@@ -71,6 +75,17 @@ func NewClassSurface(link Link, lik glm.Likelihood, y, f *mat.Dense) *ClassSurfa
 		}
 	}
 	return &ClassSurface{rows: make([]classDensity, n), softmax: l.Softmax()}
+}
+
+// Weigh gives the rows weights in the average; nil stands for 1 each.
+func (s *ClassSurface) Weigh(weights []float64) { s.weights = weights }
+
+// weight returns the weight of a row.
+func (s *ClassSurface) weight(i int) float64 {
+	if s.weights == nil {
+		return 1
+	}
+	return s.weights[i]
 }
 
 // Load sets the rows from first on, with targets y and moments f and cov. The error is an error of a Link. Several
@@ -148,9 +163,13 @@ func (s *ClassSurface) Values(ctx context.Context, at []ScalePoint, every int) (
 		}
 	})
 	to := make([]float64, len(at))
+	total := 0.0
+	for i := range n {
+		total += s.weight(i * every)
+	}
 	for i := range n {
 		for k := range to {
-			to[k] -= all[i*len(at)+k] / float64(n)
+			to[k] -= s.weight(i*every) * all[i*len(at)+k] / total
 		}
 	}
 	return to, err
@@ -211,10 +230,12 @@ func (s *ClassSurface) Expand(ctx context.Context, at ScalePoint) (sum ScaleSlop
 		}
 		all[i] = slopes.byLogarithms(tau, root)
 	})
-	for _, d := range all {
-		sum.Add(d)
+	total := 0.0
+	for i, d := range all {
+		sum.AddScaled(s.weight(i), d)
+		total += s.weight(i)
 	}
-	return sum.Over(len(s.rows)), err
+	return sum.Over(total), err
 }
 
 // logSlopes are a log density and its derivatives in the factor τ of the mean and in the root r = √s of the factor

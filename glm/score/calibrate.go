@@ -22,6 +22,9 @@ type CalibrateOptions struct {
 	// The priors matter where the rows tell little. Without them, few rows can choose a scale of almost zero, which
 	// makes predictions sure even for inputs unlike all of these rows.
 	Spread float64
+	// Weights are those of the rows, T numbers; nil stands for 1 each. A row of weight 2 counts as two equal rows, and
+	// one of weight 0 as none (E23).
+	Weights []float64
 	// KeepMean leaves the mean as it is: τ = 1, and for counts the density is the density of f itself, without
 	// RateKept and without strays.
 	KeepMean bool
@@ -96,7 +99,7 @@ func Calibrate(ctx context.Context, lik glm.Likelihood, y, mean, cov *mat.Dense,
 	if cov == nil {
 		panic("score: calibration needs a covariance")
 	}
-	rows, err := newScoredRows(lik, y, mean, cov)
+	rows, err := newScoredRows(lik, y, mean, cov, o.Weights)
 	if err != nil {
 		return nil, err
 	}
@@ -107,10 +110,10 @@ func Calibrate(ctx context.Context, lik glm.Likelihood, y, mean, cov *mat.Dense,
 		link = predictive.DefaultLink(lik, rows.c)
 	}
 	_, counts := lik.(glm.Counting)
-	c := &Calibration{Scale: 1, Temperature: 1, NoiseScale: 1, RateKept: counts && !o.KeepMean, Rows: len(rows.kept), LeftOut: rows.rows - len(rows.kept)}
+	c := &Calibration{Scale: 1, Temperature: 1, NoiseScale: 1, RateKept: counts && !o.KeepMean, Rows: len(rows.kept), LeftOut: rows.leftOut}
 	var strays strays
 	if c.RateKept {
-		strays = newStrays(rows.y)
+		strays = newStrays(rows)
 	}
 	unscaled, err := c.logDensities(ctx, link, lik, rows)
 	if err != nil {
@@ -153,11 +156,11 @@ func Calibrate(ctx context.Context, lik glm.Likelihood, y, mean, cov *mat.Dense,
 	if err != nil {
 		return nil, err
 	}
-	if c.Unscaled = NLL(unscaled); strays.nll(unscaled, 1) < strays.nll(logp, 1) {
+	if c.Unscaled = rows.nll(unscaled); strays.nll(unscaled, rows.weights, 1) < strays.nll(logp, rows.weights, 1) {
 		c.Scale, c.Temperature, c.NoiseScale, logp = 1, 1, 1, unscaled
 	}
-	c.NLL, c.StdErr = NLL(logp), standardError(logp)
-	c.warn(constantNLL(lik, rows.y, rows.c), s.flat, rows.rows)
+	c.NLL, c.StdErr = rows.nll(logp), rows.standardError(logp)
+	c.warn(constantNLL(lik, rows.y, rows.c, rows.weights), s.flat, rows.rows)
 	return c, nil
 }
 

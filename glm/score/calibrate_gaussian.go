@@ -20,12 +20,13 @@ type whitened struct {
 	n, c    int
 	v, u    []float64 // n·c
 	logNorm float64   // ½ log det 2π noise
+	weight  func(i int) float64
 }
 
 func whiten(ctx context.Context, g *glm.Gaussian, rows *scoredRows) (*whitened, error) {
 	n, c := len(rows.kept), rows.c
 	root, logNorm := g.Whitening(c)
-	w := &whitened{n: n, c: c, v: make([]float64, n*c), u: make([]float64, n*c), logNorm: logNorm}
+	w := &whitened{n: n, c: c, v: make([]float64, n*c), u: make([]float64, n*c), logNorm: logNorm, weight: rows.weight}
 	return w, rows.each(ctx, func(lo, _ int, y, mean, cov *mat.Dense) error {
 		return predictive.EachRow(ctx, mean, cov, func(t int, f, block []float64) error {
 			at := (lo + t) * c
@@ -70,12 +71,12 @@ func whiten(ctx context.Context, g *glm.Gaussian, rows *scoredRows) (*whitened, 
 func (w *whitened) Values(_ context.Context, at []predictive.ScalePoint, every int) ([]float64, error) {
 	to := make([]float64, len(at))
 	for k, p := range at {
-		sum, rows := 0.0, 0
+		sum, rows := 0.0, 0.0
 		for i := 0; i < w.n; i += every {
-			sum += w.slopes(i, p).Value
-			rows++
+			sum += w.weight(i) * w.slopes(i, p).Value
+			rows += w.weight(i)
 		}
-		to[k] = sum / float64(rows)
+		to[k] = sum / rows
 	}
 	return to, nil
 }
@@ -83,10 +84,12 @@ func (w *whitened) Values(_ context.Context, at []predictive.ScalePoint, every i
 // Expand implements surface.
 func (w *whitened) Expand(_ context.Context, at predictive.ScalePoint) (predictive.ScaleSlopes, error) {
 	var sum predictive.ScaleSlopes
+	rows := 0.0
 	for i := range w.n {
-		sum.Add(w.slopes(i, at))
+		sum.AddScaled(w.weight(i), w.slopes(i, at))
+		rows += w.weight(i)
 	}
-	return sum.Over(w.n), nil
+	return sum.Over(rows), nil
 }
 
 // Settle implements surface.

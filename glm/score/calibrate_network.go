@@ -47,13 +47,13 @@ func (c *Calibration) ForNetwork(lik glm.Likelihood, projection, remainder float
 //
 // leftOut is f + (f̂₋ᵢ − f̂), the output of the network moved as the refit moves without the row. The refit knows how
 // the network would move only as far as it explains the network. network, leftOut and cov are T×C, T×C and T·C×C, and
-// c is that of the answers. The error is one of ScoreOf.
-func (c *Calibration) JudgeNetwork(ctx context.Context, link predictive.Link, lik glm.Likelihood, y, network, leftOut, cov *mat.Dense, remainder float64) (*Calibration, error) {
+// c is that of the answers. Weights are as in CalibrateOptions. The error is one of ScoreOf.
+func (c *Calibration) JudgeNetwork(ctx context.Context, link predictive.Link, lik glm.Likelihood, y, network, leftOut, cov *mat.Dense, weights []float64, remainder float64) (*Calibration, error) {
 	var mean mat.Dense
 	mean.Sub(leftOut, network)
 	mean.Scale(1/(1+remainder*remainder), &mean)
 	mean.Add(&mean, network)
-	rows, err := newScoredRows(lik, y, &mean, cov)
+	rows, err := newScoredRows(lik, y, &mean, cov, weights)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (c *Calibration) JudgeNetwork(ctx context.Context, link predictive.Link, li
 	}
 	to := *c
 	to.Warnings = slices.DeleteFunc(slices.Clone(c.Warnings), func(w error) bool { return linearize.WarningOf(w).Code == "worse-than-constant" })
-	if w := worseThanConstant(NLL(logp), constantNLL(lik, rows.y, rows.c)); w != nil {
+	if w := worseThanConstant(rows.nll(logp), constantNLL(lik, rows.y, rows.c, rows.weights)); w != nil {
 		to.Warnings = slices.Insert(to.Warnings, 0, w)
 	}
 	return &to, nil

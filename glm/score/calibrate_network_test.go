@@ -95,7 +95,7 @@ func TestE24JudgesTheAnswersOfTheNetwork(t *testing.T) {
 		if trial%2 == 0 {
 			c.Warnings = []error{other}
 		}
-		got := testref.Must(c.JudgeNetwork(t.Context(), link, lik, y, f, without, cov, remainder))(t)
+		got := testref.Must(c.JudgeNetwork(t.Context(), link, lik, y, f, without, cov, nil, remainder))(t)
 
 		_, m, v, err := c.Apply(lik, mean, cov)
 		require.NoError(t, err)

@@ -27,19 +27,21 @@ const (
 // of the network at the rows, T×C, as they are, and by the moments under c. A network that was trained with class
 // weights or on resampled rows is off by its outputs. Where these are right, shares that a temperature or a wide
 // covariance moves stay as they are.
-// The moments are those of Calibrate, of rows that are predicted as new ones are. Rows with a NaN are left out.
+// The moments are those of Calibrate, of rows that are predicted as new ones are, and so are the weights of the rows. Rows
+// with a NaN are left out.
 //
 // A likelihood without one label a row has no shift. The error is an error of ScoreOfContext.
-func (c *Calibration) WithShift(ctx context.Context, link predictive.Link, lik glm.Likelihood, y, network, mean, cov *mat.Dense) (*Calibration, error) {
+func (c *Calibration) WithShift(ctx context.Context, link predictive.Link, lik glm.Likelihood, y, network, mean, cov *mat.Dense, weights []float64) (*Calibration, error) {
 	if _, ok := lik.(glm.Logistic); !ok {
 		return c, nil
 	}
 	expected := func(link predictive.Link, mean, cov *mat.Dense) (*classNumbers, error) {
-		s, err := ScoreOfContext(ctx, link, lik, y, mean, cov)
+		s, err := WeightedScoreOf(ctx, link, lik, y, mean, cov, weights)
 		if err != nil {
 			return nil, err
 		}
-		return newClassNumbers(ClassProbabilities(lik, y, s.Response)), nil
+		p, labels := ClassProbabilities(lik, y, s.Response)
+		return newClassNumbers(p, labels, weights), nil
 	}
 	if n, err := expected(nil, network, nil); err != nil || n == nil || n.z < shiftZ {
 		return c, err
@@ -95,13 +97,14 @@ type classNumbers struct {
 }
 
 // newClassNumbers returns the numbers for probabilities p, N×K, and labels, without rows of NaN; nil for a nil p.
-func newClassNumbers(p *mat.Dense, labels []int) *classNumbers {
+func newClassNumbers(p *mat.Dense, labels []int, weights []float64) *classNumbers {
 	if p == nil {
 		return nil
 	}
 	_, k := p.Dims()
 	n := &classNumbers{off: mat.NewVecDense(k, nil), curvature: mat.NewSymDense(k, nil)}
 	variance, square := make([]float64, k), make([]float64, k)
+	weight, _ := weigh(weights, 0)
 	for i, label := range labels {
 		row := p.RawRowView(i)
 		if floats.HasNaN(row) {
@@ -112,12 +115,13 @@ func newClassNumbers(p *mat.Dense, labels []int) *classNumbers {
 			if j == label {
 				d++
 			}
-			n.off.SetVec(j, n.off.AtVec(j)+d)
-			variance[j] += q * (1 - q)
-			square[j] += d * d
-			n.curvature.SetSym(j, j, n.curvature.At(j, j)+q)
+			w := weight(i)
+			n.off.SetVec(j, n.off.AtVec(j)+w*d)
+			variance[j] += w * q * (1 - q)
+			square[j] += w * d * d
+			n.curvature.SetSym(j, j, n.curvature.At(j, j)+w*q)
 		}
-		n.curvature.SymRankOne(n.curvature, -1, p.RowView(i))
+		n.curvature.SymRankOne(n.curvature, -weight(i), p.RowView(i))
 	}
 	for j := range k {
 		// Probabilities that are sure and wrong have less variance than they make errors.

@@ -48,14 +48,14 @@ func TestWithShift(t *testing.T) {
 		mean.Set(7, 0, math.NaN()) // is left out
 		for _, tau := range []float64{1, .5} {
 			unshifted := &Calibration{Scale: .1, Temperature: tau}
-			got := testref.Must(unshifted.WithShift(t.Context(), nil, lik, y, mean, mean, cov))(t)
+			got := testref.Must(unshifted.WithShift(t.Context(), nil, lik, y, mean, mean, cov, nil))(t)
 			require.Nil(t, unshifted.Shift)
 			// Outputs with the right shares have none.
 			right := mat.DenseCopyOf(mean)
 			for i := range right.RawMatrix().Rows {
 				floats.Add(right.RawRowView(i), drawn)
 			}
-			require.Same(t, unshifted, testref.Must(unshifted.WithShift(t.Context(), nil, lik, y, right, mean, cov))(t))
+			require.Same(t, unshifted, testref.Must(unshifted.WithShift(t.Context(), nil, lik, y, right, mean, cov, nil))(t))
 			require.Len(t, got.Shift, c)
 			if tau == 1 {
 				require.InDeltaSlice(t, drawn, got.Shift, .25, "%d outputs", c)
@@ -79,9 +79,9 @@ func TestWithShift(t *testing.T) {
 		}
 		y, mean, cov = shiftedRows(lik, c, 1500, make([]float64, c))
 		plain := &Calibration{Scale: .1, Temperature: 1}
-		require.Same(t, plain, testref.Must(plain.WithShift(t.Context(), nil, lik, y, mean, mean, cov))(t))
+		require.Same(t, plain, testref.Must(plain.WithShift(t.Context(), nil, lik, y, mean, mean, cov, nil))(t))
 	}
 	y, mean, cov := mat.NewDense(2, 1, []float64{3, 0}), mat.NewDense(2, 1, nil), mat.NewDense(2, 1, nil)
 	counts := &Calibration{}
-	require.Same(t, counts, testref.Must(counts.WithShift(t.Context(), nil, glm.Poisson{}, y, mean, mean, cov))(t))
+	require.Same(t, counts, testref.Must(counts.WithShift(t.Context(), nil, glm.Poisson{}, y, mean, mean, cov, nil))(t))
 }

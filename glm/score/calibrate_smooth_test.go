@@ -89,10 +89,10 @@ func TestE18SearchEndsAtTheSameScalesFromAnyStart(t *testing.T) {
 	rng := testref.Rand(26)
 	for trial := range 24 {
 		lik, y, mean, cov, link := drawnProblem(t, rng, trial)
-		rows := testref.Must(newScoredRows(lik, y, mean, cov))(t)
+		rows := testref.Must(newScoredRows(lik, y, mean, cov, nil))(t)
 		var counts strays
 		if _, ok := lik.(glm.Poisson); ok {
-			counts = newStrays(rows.y)
+			counts = newStrays(rows)
 		}
 		s := testref.Must(newScaleSearch(t.Context(), link, lik, rows, counts, &CalibrateOptions{}))(t)
 		want := testref.Must(s.find(t.Context()))(t)
@@ -119,7 +119,7 @@ func TestE18GridLeavesOutWorsePoints(t *testing.T) {
 		if trial == 1 {
 			link = predictive.Probit{}
 		}
-		rows := testref.Must(newScoredRows(lik, y, mean, cov))(t)
+		rows := testref.Must(newScoredRows(lik, y, mean, cov, nil))(t)
 		s := testref.Must(newScaleSearch(t.Context(), link, lik, rows, nil, &CalibrateOptions{}))(t)
 		var grid, surface []predictive.ScalePoint
 		for _, x := range []float64{-3, -1, 0, 1, 3} {
@@ -174,7 +174,7 @@ func TestE18DerivativesAgainstDifferences(t *testing.T) {
 		if trial%10 == 5 {
 			y.Set(0, 0, 0.3)
 		}
-		rows := testref.Must(newScoredRows(lik, y, mean, cov))(t)
+		rows := testref.Must(newScoredRows(lik, y, mean, cov, nil))(t)
 		s := classSurfaceOf(t, lik, rows)
 		for range 5 {
 			at := pointAt(9*(rng.Float64()-0.6), -3*rng.Float64())
@@ -197,7 +197,7 @@ func TestE21ScaleAndTemperatureAgainstAGrid(t *testing.T) {
 		spread := []float64{math.Inf(1), 2}[trial%2]
 		lik, y, mean, cov := drawnRows(rng, n, c, []float64{1, 0.5, 0.2, 0.05}[trial/5], math.Exp(rng.NormFloat64()-1))
 		got := testref.Must(Calibrate(t.Context(), lik, y, mean, cov, &CalibrateOptions{Spread: spread}))(t)
-		rows := testref.Must(newScoredRows(lik, y, mean, cov))(t)
+		rows := testref.Must(newScoredRows(lik, y, mean, cov, nil))(t)
 		s := classSurfaceOf(t, lik, rows)
 		at := func(scale, tau float64) float64 {
 			p := pointAt(math.Log(scale), math.Log(tau))

@@ -47,21 +47,21 @@ func TestConstantNLL(t *testing.T) {
 		return least
 	}
 	counts := column(1, func() float64 { return float64(rng.IntN(7)) })
-	require.InDelta(t, best(func(x float64) float64 { return at(glm.Poisson{}, counts, x) }, -2, 3)+1.0/n, constantNLL(glm.Poisson{}, counts, 1), 1e-5)
+	require.InDelta(t, best(func(x float64) float64 { return at(glm.Poisson{}, counts, x) }, -2, 3)+1.0/n, constantNLL(glm.Poisson{}, counts, 1, nil), 1e-5)
 	binary := column(1, func() float64 { return float64(rng.IntN(4) / 3) })
-	require.InDelta(t, best(func(x float64) float64 { return at(glm.Bernoulli{}, binary, x) }, -4, 4)+1.0/n, constantNLL(glm.Bernoulli{}, binary, 1), 1e-5)
+	require.InDelta(t, best(func(x float64) float64 { return at(glm.Bernoulli{}, binary, x) }, -4, 4)+1.0/n, constantNLL(glm.Bernoulli{}, binary, 1, nil), 1e-5)
 	shares := column(1, rng.Float64)
 	require.InDelta(t, min(best(func(x float64) float64 {
 		return -(mat.Sum(shares)*math.Log(x) + (n-mat.Sum(shares))*math.Log(1-x)) / n
-	}, 0.01, 0.99)+1.0/n, math.Ln2), constantNLL(glm.Bernoulli{}, shares, 1), 1e-5)
+	}, 0.01, 0.99)+1.0/n, math.Ln2), constantNLL(glm.Bernoulli{}, shares, 1, nil), 1e-5)
 	classes := column(1, func() float64 { return float64(rng.IntN(6) / 5 * (1 + rng.IntN(2))) })
 	count := make([]float64, 3)
 	for i := range n { // some of each
 		count[int(classes.At(i, 0))]++
 	}
-	require.InDelta(t, at(glm.Categorical{}, classes, math.Log(count[0]), math.Log(count[1]), math.Log(count[2]))+2.0/n, constantNLL(glm.Categorical{}, classes, 3), 1e-12)
-	require.InDelta(t, math.Log(5), constantNLL(glm.Categorical{}, mat.NewDense(1, 1, []float64{2}), 5), 1e-15, "one row knows no frequencies")
-	require.InDelta(t, 1.0/50, constantNLL(glm.Bernoulli{}, mat.NewDense(50, 1, nil), 1), 1e-15, "one class alone")
+	require.InDelta(t, at(glm.Categorical{}, classes, math.Log(count[0]), math.Log(count[1]), math.Log(count[2]))+2.0/n, constantNLL(glm.Categorical{}, classes, 3, nil), 1e-12)
+	require.InDelta(t, math.Log(5), constantNLL(glm.Categorical{}, mat.NewDense(1, 1, []float64{2}), 5, nil), 1e-15, "one row knows no frequencies")
+	require.InDelta(t, 1.0/50, constantNLL(glm.Bernoulli{}, mat.NewDense(50, 1, nil), 1, nil), 1e-15, "one class alone")
 
 	numbers := column(2, rng.NormFloat64)
 	want := 0.0
@@ -74,8 +74,8 @@ func TestConstantNLL(t *testing.T) {
 		}, -0.5, 0.5) + 2.0/n
 	}
 	gaussian := testref.Must(glm.NewGaussian(3))(t)
-	require.InDelta(t, want, constantNLL(gaussian, numbers, 2), 1e-4)
-	require.True(t, math.IsNaN(constantNLL(gaussian, mat.NewDense(3, 1, []float64{2, 2, 2}), 1)))
+	require.InDelta(t, want, constantNLL(gaussian, numbers, 2, nil), 1e-4)
+	require.True(t, math.IsNaN(constantNLL(gaussian, mat.NewDense(3, 1, []float64{2, 2, 2}), 1, nil)))
 }
 
 // Predictions that know less than a constant are said to, before anything else, and others
@@ -105,7 +105,7 @@ func TestE21WorseThanAConstantIsSaidFirst(t *testing.T) {
 		}
 		bad := calibrated(t, lik, y, mean, cov)
 		w := linearize.FindWarning(bad.Warnings, "worse-than-constant")
-		require.Equal(t, []float64{bad.NLL, constantNLL(lik, y, c)}, []float64{w.Value, w.Limit}, lik.Name())
+		require.Equal(t, []float64{bad.NLL, constantNLL(lik, y, c, nil)}, []float64{w.Value, w.Limit}, lik.Name())
 		require.LessOrEqual(t, bad.NLL, bad.Unscaled)
 		require.Nil(t, linearize.FindWarning(calibrated(t, lik, noise, mean, cov).Warnings, "worse-than-constant"), lik.Name())
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm/integral"
@@ -26,28 +27,35 @@ func NLL(logp []float64) float64 {
 
 // Accuracy returns the share of rows whose label has the largest probability. Of equal probabilities the first
 // class counts as the largest.
-func Accuracy(prob *mat.Dense, labels []int) float64 {
-	hits, n := 0.0, checkLabels(prob, labels)
+func Accuracy(prob *mat.Dense, labels []int) float64 { return accuracy(prob, labels, nil) }
+
+// accuracy is Accuracy with weights of the rows; nil stands for 1 each.
+func accuracy(prob *mat.Dense, labels []int, weights []float64) float64 {
+	hits := 0.0
+	weight, n := weigh(weights, checkLabels(prob, labels))
 	for i, y := range labels {
 		switch k, p := topClass(prob.RawRowView(i)); {
 		case math.IsNaN(p):
 			return math.NaN()
 		case k == y:
-			hits++
+			hits += weight(i)
 		}
 	}
 	return hits / n
 }
 
 // Brier returns the mean over rows of Σ_c (p_c − 1[y=c])², between 0 and 2.
-func Brier(prob *mat.Dense, labels []int) float64 {
-	sum, n := 0.0, checkLabels(prob, labels)
+func Brier(prob *mat.Dense, labels []int) float64 { return brier(prob, labels, nil) }
+
+func brier(prob *mat.Dense, labels []int, weights []float64) float64 {
+	sum := 0.0
+	weight, n := weigh(weights, checkLabels(prob, labels))
 	for i, y := range labels {
 		for c, p := range prob.RawRowView(i) {
 			if c == y {
 				p--
 			}
-			sum += p * p
+			sum += weight(i) * p * p
 		}
 	}
 	return sum / n
@@ -58,23 +66,39 @@ const eceBins = 15
 
 // ECE returns the expected calibration error Σ_b n_b/N |accuracy_b − confidence_b|. The 15 bins divide the largest
 // probability evenly: bin b holds (b/15, (b+1)/15], with edges rounded to float64, and 0 is in the first bin.
-func ECE(prob *mat.Dense, labels []int) float64 { return ECEOf(topClasses(prob, labels)) }
+func ECE(prob *mat.Dense, labels []int) float64 { return ece(prob, labels, nil) }
+
+func ece(prob *mat.Dense, labels []int, weights []float64) float64 {
+	top, hit := topClasses(prob, labels)
+	return eceOf(top, hit, weights)
+}
+
+// weigh returns the weight of each row, 1 where weights is nil, and the sum of the weights, n of nil.
+func weigh(weights []float64, n float64) (weight func(i int) float64, sum float64) {
+	if weights == nil {
+		return func(int) float64 { return 1 }, n
+	}
+	return func(i int) float64 { return weights[i] }, floats.Sum(weights)
+}
 
 // ECEOf returns ECE for the probabilities of N events, where happened tells which events happened.
-func ECEOf(prob []float64, happened []bool) float64 {
+func ECEOf(prob []float64, happened []bool) float64 { return eceOf(prob, happened, nil) }
+
+func eceOf(prob []float64, happened []bool, weights []float64) float64 {
+	weight, n := weigh(weights, float64(len(prob)))
 	var gap [eceBins]float64 // Σ (happened − probability) of each bin
 	for i, p := range prob {
 		b := eceBin(p)
-		gap[b] -= p
+		gap[b] -= weight(i) * p
 		if happened[i] {
-			gap[b]++
+			gap[b] += weight(i)
 		}
 	}
 	sum := 0.0
 	for _, g := range gap {
 		sum += math.Abs(g)
 	}
-	return sum / float64(len(prob))
+	return sum / n
 }
 
 // Classwise sums up the class-wise calibration error of rows that come one at a time, of K classes: the mean over classes

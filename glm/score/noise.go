@@ -11,13 +11,14 @@ import (
 // NoiseFactor returns the common factor on the noise covariance of a Gaussian likelihood and on the prior variances
 // under which the targets are likeliest, given leave-one-out moments of the function (E17). A common factor does
 // not change the means, and multiplies all covariances (E21). The best factor is therefore the mean of dᵀ(cov +
-// noise)⁻¹d over rows and targets, with d = y − mean. y and mean are N×C, cov is N·C×C. Rows with a NaN are left
-// out. The error is a *RowsError where no row is left, or a *NotPDError.
-func NoiseFactor(lik *glm.Gaussian, y, mean, cov *mat.Dense) (float64, error) {
+// noise)⁻¹d over rows and targets, with d = y − mean. y and mean are N×C, cov is N·C×C, and weights
+// are those of the rows, nil for 1 each. Rows with a NaN are left out. The error is a *RowsError where no row is left, or a *NotPDError.
+func NoiseFactor(lik *glm.Gaussian, y, mean, cov *mat.Dense, weights []float64) (float64, error) {
 	n, c := mean.Dims()
 	noise := make([]float64, c*c)
 	lik.NoiseTo(noise, c)
-	sum, rows := 0.0, 0
+	sum, rows := 0.0, 0.0
+	weight, _ := weigh(weights, 0)
 	d := mat.NewVecDense(c, nil)
 	all := mat.NewSymDense(c, nil)
 	for i := range n {
@@ -43,11 +44,11 @@ func NoiseFactor(lik *glm.Gaussian, y, mean, cov *mat.Dense) (float64, error) {
 		if err := factor.SolveVecTo(&u, d); err != nil {
 			return 0, &glm.NotPDError{N: c, Row: i}
 		}
-		sum += mat.Dot(d, &u)
-		rows += c
+		sum += weight(i) * mat.Dot(d, &u)
+		rows += weight(i) * float64(c)
 	}
 	if rows == 0 {
 		return 0, &RowsError{Rows: n}
 	}
-	return sum / float64(rows), nil
+	return sum / rows, nil
 }

@@ -35,7 +35,7 @@ func TestE21NoiseFactor(t *testing.T) {
 			cov.Slice(i*c, (i+1)*c, 0, c).(*mat.Dense).Mul(root, root.T())
 		}
 		y.Set(3, 0, math.NaN()) // such a row is left out
-		got := testref.Must(score.NoiseFactor(lik, y, mean, cov))(t)
+		got := testref.Must(score.NoiseFactor(lik, y, mean, cov, nil))(t)
 		density := func(factor float64) float64 {
 			scaled := testref.Must(lik.ScaleNoise(factor))(t)
 			var wide mat.Dense
@@ -57,7 +57,7 @@ func TestE21NoiseFactor(t *testing.T) {
 			require.Less(t, density(got*part), best, "%d outputs, %v", c, part)
 		}
 	}
-	_, err := score.NoiseFactor(one, mat.NewDense(1, 1, []float64{math.NaN()}), mat.NewDense(1, 1, nil), mat.NewDense(1, 1, nil))
+	_, err := score.NoiseFactor(one, mat.NewDense(1, 1, []float64{math.NaN()}), mat.NewDense(1, 1, nil), mat.NewDense(1, 1, nil), nil)
 	require.ErrorAs(t, err, new(*score.RowsError))
 }
 

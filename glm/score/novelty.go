@@ -38,7 +38,7 @@ type Novelty struct {
 // a calibration. A row with a NaN gets NaN. A nil link is DefaultLink. The error is an
 // error of the link, a *RowsError, or ctx.Err().
 func NoveltyOf(ctx context.Context, link predictive.Link, lik glm.Likelihood, mean, cov *mat.Dense) (*Novelty, error) {
-	rows, err := newScoredRows(lik, nil, mean, cov)
+	rows, err := newScoredRows(lik, nil, mean, cov, nil)
 	if err != nil {
 		return nil, err
 	}

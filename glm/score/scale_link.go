@@ -40,7 +40,7 @@ func (l *linkSurface) Values(ctx context.Context, at []predictive.ScalePoint, ev
 	})
 	values := make([]float64, len(at))
 	for k := range values {
-		values[k] = l.strays.nll(logp[k*n:(k+1)*n], every)
+		values[k] = l.strays.nll(logp[k*n:(k+1)*n], rows.weights, every)
 	}
 	return values, err
 }

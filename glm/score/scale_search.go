@@ -44,7 +44,7 @@ type surface interface {
 type scaleSearch struct {
 	surface
 	n           int
-	precision   float64 // 1/(n·Spread²), for the logarithms that have a prior
+	precision   float64 // 1/(n·Spread²), n the sum of the weights, for the logarithms that have a prior
 	lo, hi      predictive.ScalePoint
 	others      []float64 // grid of log τ or log t
 	temperature bool      // Other is log τ
@@ -57,12 +57,12 @@ type scaleSearch struct {
 var errNowhereFinite = errors.New("score: every scale has a density of zero")
 
 func newScaleSearch(ctx context.Context, link predictive.Link, lik glm.Likelihood, rows *scoredRows, strays strays, o *CalibrateOptions) (s *scaleSearch, err error) {
-	n, spread := len(rows.kept), o.Spread
+	spread := o.Spread
 	if spread == 0 {
 		spread = 2
 	}
-	s = &scaleSearch{n: n, others: []float64{0}, progress: o.Progress}
-	s.precision = 1 / (spread * spread * float64(n))
+	s = &scaleSearch{n: len(rows.kept), others: []float64{0}, progress: o.Progress}
+	s.precision = 1 / (spread * spread * rows.total())
 	s.lo.Scale, s.hi.Scale = math.Log(minScale), math.Log(maxScale)
 	if g, ok := lik.(*glm.Gaussian); ok {
 		s.lo.Other, s.hi.Other = s.lo.Scale, s.hi.Scale
@@ -76,6 +76,7 @@ func newScaleSearch(ctx context.Context, link predictive.Link, lik glm.Likelihoo
 		s.others = withZero(minimize.Grid(s.lo.Other, 0, 11))
 	}
 	if c := predictive.NewClassSurface(link, lik, rows.y, rows.mean); c != nil {
+		c.Weigh(rows.weights)
 		s.surface, err = c, rows.each(ctx, func(lo, _ int, y, mean, cov *mat.Dense) error { return c.Load(lo, y, mean, cov) })
 	} else {
 		s.surface = &linkSurface{link: link, lik: lik, rows: rows, strays: strays, temperature: s.temperature}

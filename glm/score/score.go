@@ -67,7 +67,13 @@ func ScoreOf(link predictive.Link, lik glm.Likelihood, y, mean, cov *mat.Dense) 
 
 // ScoreOfContext is ScoreOf that returns ctx.Err() soon after ctx is done.
 func ScoreOfContext(ctx context.Context, link predictive.Link, lik glm.Likelihood, y, mean, cov *mat.Dense) (*Score, error) {
-	r, err := newScoredRows(lik, y, mean, cov)
+	return WeightedScoreOf(ctx, link, lik, y, mean, cov, nil)
+}
+
+// WeightedScoreOf is ScoreOfContext of rows with weights w_i ≥ 0, T numbers; nil stands for 1 each. A row of weight 2
+// counts as two equal rows (E23). A row of weight 0 counts as none, and its LogDensity is NaN.
+func WeightedScoreOf(ctx context.Context, link predictive.Link, lik glm.Likelihood, y, mean, cov *mat.Dense, weights []float64) (*Score, error) {
+	r, err := newScoredRows(lik, y, mean, cov, weights)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +93,7 @@ func ScoreOfContext(ctx context.Context, link predictive.Link, lik glm.Likelihoo
 	if err != nil {
 		return nil, err
 	}
-	s := &Score{LogDensity: make([]float64, r.rows), Response: mat.NewDense(r.rows, r.c, nil), LeftOut: r.rows - len(r.kept)}
+	s := &Score{LogDensity: make([]float64, r.rows), Response: mat.NewDense(r.rows, r.c, nil), LeftOut: r.leftOut}
 	for i := range s.LogDensity {
 		s.LogDensity[i] = math.NaN()
 		floats.AddConst(math.NaN(), s.Response.RawRowView(i))
@@ -96,10 +102,10 @@ func ScoreOfContext(ctx context.Context, link predictive.Link, lik glm.Likelihoo
 		s.LogDensity[i] = logp[k]
 		s.Response.SetRow(i, response.RawRowView(k))
 	}
-	s.NLL, s.StdErr = NLL(logp), standardError(logp)
+	s.NLL, s.StdErr = r.nll(logp), r.standardError(logp)
 	s.Accuracy, s.ECE, s.Brier, s.RMSE = math.NaN(), math.NaN(), math.NaN(), math.NaN()
 	if prob, labels := ClassProbabilities(lik, r.y, response); prob != nil {
-		s.Accuracy, s.ECE, s.Brier = Accuracy(prob, labels), ECE(prob, labels), Brier(prob, labels)
+		s.Accuracy, s.ECE, s.Brier = accuracy(prob, labels, r.weights), ece(prob, labels, r.weights), brier(prob, labels, r.weights)
 	} else if _, classes := lik.(glm.Logistic); !classes && lik.Targets(r.c) <= r.c {
 		// Compare target j with the response of output j.
 		y := r.y
@@ -108,10 +114,10 @@ func ScoreOfContext(ctx context.Context, link predictive.Link, lik glm.Likelihoo
 		for i := range n {
 			for j := range c {
 				d := y.At(i, j) - response.At(i, j)
-				sum += d * d
+				sum += r.weight(i) * d * d
 			}
 		}
-		s.RMSE = math.Sqrt(sum / float64(n*c))
+		s.RMSE = math.Sqrt(sum / (r.total() * float64(c)))
 	}
 	return s, nil
 }
@@ -159,27 +165,61 @@ func ClassProbabilities(lik glm.Likelihood, y, response *mat.Dense) (prob *mat.D
 	return prob, labels
 }
 
-// standardError returns the standard error of the mean of v.
-func standardError(v []float64) float64 {
-	n := float64(len(v))
-	mean := -NLL(v)
+// weight returns the weight of a kept row.
+func (s *scoredRows) weight(i int) float64 {
+	if s.weights == nil {
+		return 1
+	}
+	return s.weights[i]
+}
+
+// total returns the sum of the weights, which is the number of rows where all are 1.
+func (s *scoredRows) total() float64 {
+	if s.weights == nil {
+		return float64(len(s.kept))
+	}
+	return floats.Sum(s.weights)
+}
+
+// nll returns the mean of −v over the kept rows.
+func (s *scoredRows) nll(v []float64) float64 { return weightedNLL(v, s.weights) }
+
+// weightedNLL is NLL with weights; nil stands for 1 each.
+func weightedNLL(logp, weights []float64) float64 {
+	if weights == nil {
+		return NLL(logp)
+	}
 	sum := 0.0
-	for _, x := range v {
-		sum += (x - mean) * (x - mean)
+	for i, v := range logp {
+		sum -= weights[i] * v
+	}
+	return sum / floats.Sum(weights)
+}
+
+// standardError returns the standard error of the mean of v over the kept rows.
+func (s *scoredRows) standardError(v []float64) float64 {
+	n := s.total()
+	mean := -s.nll(v)
+	sum := 0.0
+	for i, x := range v {
+		sum += s.weight(i) * (x - mean) * (x - mean)
 	}
 	return math.Sqrt(sum / (n - 1) / n)
 }
 
-// scoredRows holds the rows whose moments are not NaN.
+// scoredRows holds the rows whose moments are not NaN, and whose weights are not 0.
 type scoredRows struct {
-	rows, c int   // number of all rows, and of outputs
-	kept    []int // positions of the rows with moments
+	rows, c int       // number of all rows, and of outputs
+	kept    []int     // positions of the rows with moments
+	leftOut int       // rows without
+	weights []float64 // of the kept rows; nil for 1 each
 	y, mean *mat.Dense
 	cov     *mat.Dense // nil without covariances
 }
 
-// newScoredRows checks the targets and leaves out the rows whose moments are NaN. A nil y is not checked.
-func newScoredRows(lik glm.Likelihood, y, mean, cov *mat.Dense) (*scoredRows, error) {
+// newScoredRows checks the targets and leaves out the rows whose moments are NaN or whose weights are 0. A nil y is not
+// checked, and nil weights are 1.
+func newScoredRows(lik glm.Likelihood, y, mean, cov *mat.Dense, weights []float64) (*scoredRows, error) {
 	n, c := mean.Dims()
 	if cov != nil {
 		if r, k := cov.Dims(); r != n*c || k != c {
@@ -192,8 +232,15 @@ func newScoredRows(lik glm.Likelihood, y, mean, cov *mat.Dense) (*scoredRows, er
 			panic("score: y is not T×Targets(C)")
 		}
 	}
+	if weights != nil && len(weights) != n {
+		panic("score: weights are not T numbers")
+	}
 	for i := range n {
+		if weights != nil && weights[i] == 0 {
+			continue
+		}
 		if hasNaN(mean.RawRowView(i)) || cov != nil && blockHasNaN(cov, i, c) {
+			s.leftOut++
 			continue
 		}
 		if y != nil {
@@ -202,6 +249,9 @@ func newScoredRows(lik glm.Likelihood, y, mean, cov *mat.Dense) (*scoredRows, er
 			}
 		}
 		s.kept = append(s.kept, i)
+		if weights != nil {
+			s.weights = append(s.weights, weights[i])
+		}
 	}
 	switch {
 	case len(s.kept) == 0:
@@ -273,6 +323,9 @@ func (s *scoredRows) everySo(k int) *scoredRows {
 	var at []int
 	for i := 0; i < len(s.kept); i += k {
 		at, some.kept = append(at, i), append(some.kept, s.kept[i])
+		if s.weights != nil {
+			some.weights = append(some.weights, s.weights[i])
+		}
 	}
 	some.y, some.mean, some.cov = takeRows(s.y, at, 1), takeRows(s.mean, at, 1), takeRows(s.cov, at, s.c)
 	return some
@@ -287,9 +340,12 @@ func (s *scoredRows) everySo(k int) *scoredRows {
 //     plus 2/T.
 //
 // It is NaN for any other likelihood, for targets that are not classes, and where the targets of a regression do
-// not vary.
-func constantNLL(lik glm.Likelihood, y *mat.Dense, c int) float64 {
-	_, targets := y.Dims()
+// not vary. T is the sum of the weights, nil for 1 each.
+func constantNLL(lik glm.Likelihood, y *mat.Dense, c int, weights []float64) float64 {
+	n, targets := y.Dims()
+	if weights == nil {
+		weights = slices.Repeat([]float64{1}, n)
+	}
 	total := 0.0
 	for j := range targets {
 		column := mat.Col(nil, j, y)
@@ -299,11 +355,11 @@ func constantNLL(lik glm.Likelihood, y *mat.Dense, c int) float64 {
 			if l.Softmax() {
 				k = c
 			}
-			total += constantClasses(column, k)
+			total += constantClasses(column, weights, k)
 		case glm.Counting:
-			total += constantRate(lik, column)
+			total += constantRate(lik, column, weights)
 		case *glm.Gaussian, glm.Heteroscedastic:
-			total += constantGaussian(column)
+			total += constantGaussian(column, weights)
 		default:
 			return math.NaN()
 		}
@@ -312,43 +368,43 @@ func constantNLL(lik glm.Likelihood, y *mat.Dense, c int) float64 {
 }
 
 // constantClasses is constantNLL for one column of class targets from 0 to k−1.
-func constantClasses(y []float64, k int) float64 {
-	frequency := make([]float64, k)
-	for _, v := range y {
+func constantClasses(y, weights []float64, k int) float64 {
+	frequency, n := make([]float64, k), floats.Sum(weights)
+	for i, v := range y {
 		// A fraction counts for the classes at both sides of it.
 		at := min(int(v), k-1)
 		rest := v - float64(at)
-		frequency[at] += (1 - rest) / float64(len(y))
+		frequency[at] += weights[i] * (1 - rest) / n
 		if rest > 0 {
-			frequency[at+1] += rest / float64(len(y))
+			frequency[at+1] += weights[i] * rest / n
 		}
 	}
-	return min(integral.EntropyOf(frequency)+float64(k-1)/float64(len(y)), math.Log(float64(k)))
+	return min(integral.EntropyOf(frequency)+float64(k-1)/n, math.Log(float64(k)))
 }
 
 // constantRate is constantNLL for one column of counts.
-func constantRate(lik glm.Likelihood, y []float64) float64 {
-	n, rate := float64(len(y)), 0.0
-	for _, v := range y {
-		rate += v / n
+func constantRate(lik glm.Likelihood, y, weights []float64) float64 {
+	n, rate := floats.Sum(weights), 0.0
+	for i, v := range y {
+		rate += weights[i] * v / n
 	}
 	nll := 1 / n
-	for _, v := range y {
+	for i, v := range y {
 		if rate > 0 {
-			nll -= lik.LogProb([]float64{v}, []float64{math.Log(rate)}) / n
+			nll -= weights[i] * lik.LogProb([]float64{v}, []float64{math.Log(rate)}) / n
 		}
 	}
 	return nll
 }
 
 // constantGaussian is constantNLL for one column of numbers.
-func constantGaussian(y []float64) float64 {
-	n, mean, variance := float64(len(y)), 0.0, 0.0
-	for _, v := range y {
-		mean += v / n
+func constantGaussian(y, weights []float64) float64 {
+	n, mean, variance := floats.Sum(weights), 0.0, 0.0
+	for i, v := range y {
+		mean += weights[i] * v / n
 	}
-	for _, v := range y {
-		variance += (v - mean) * (v - mean) / n
+	for i, v := range y {
+		variance += weights[i] * (v - mean) * (v - mean) / n
 	}
 	if variance == 0 {
 		return math.NaN()

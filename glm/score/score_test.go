@@ -65,7 +65,7 @@ func TestLeaveOneOutDensitiesOfReferences(t *testing.T) {
 			s := testref.Must(ScoreOf(nil, l.lik, l.y, l.mean, l.cov))(t)
 			testref.RequireClose(t, s.LogDensity, l.density, c.tol, c.name+" "+kind)
 			require.InDelta(t, -l.sum/float64(len(l.density)), s.NLL, c.tol)
-			require.InDelta(t, standardError(l.density), s.StdErr, c.tol)
+			require.InDelta(t, (&scoredRows{kept: make([]int, len(l.density))}).standardError(l.density), s.StdErr, c.tol)
 			lowest := s.Surprising(3)
 			require.Len(t, lowest, 3)
 			for i, v := range l.density {

@@ -3,7 +3,6 @@ package score
 import (
 	"math"
 
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -14,14 +13,19 @@ type strays []float64
 // strayShare is one row in twenty.
 const strayShare = 0.05
 
-// newStrays returns the strays of counts y, T×C. q is the product over columns of the geometric distribution with
+// newStrays returns the strays of rows of counts. q is the product over columns of the geometric distribution with
 // the column's mean.
-func newStrays(y *mat.Dense) strays {
+func newStrays(rows *scoredRows) strays {
+	y := rows.y
 	n, targets := y.Dims()
 	s := make(strays, n)
 	for j := range targets {
 		column := mat.Col(nil, j, y)
-		mean := floats.Sum(column) / float64(n)
+		mean := 0.0
+		for i, v := range column {
+			mean += rows.weight(i) * v
+		}
+		mean /= rows.total()
 		for i, v := range column {
 			// q(y) = m^y/(1 + m)^{y+1}
 			logPower := 0.0
@@ -34,11 +38,11 @@ func newStrays(y *mat.Dense) strays {
 	return s
 }
 
-// nll returns the NLL under the mixture with q. logp has the log densities of every n-th row, n = every. A density
+// nll returns the NLL under the mixture with q. logp and weights are those of every n-th row, n = every. A density
 // of zero stays zero.
-func (s strays) nll(logp []float64, every int) float64 {
+func (s strays) nll(logp, weights []float64, every int) float64 {
 	if s == nil {
-		return NLL(logp)
+		return weightedNLL(logp, weights)
 	}
 	mixed := make([]float64, len(logp))
 	for k, p := range logp {
@@ -49,5 +53,5 @@ func (s strays) nll(logp []float64, every int) float64 {
 			mixed[k] = max(a, b) + math.Log1p(math.Exp(-math.Abs(a-b)))
 		}
 	}
-	return NLL(mixed)
+	return weightedNLL(mixed, weights)
 }

@@ -46,12 +46,12 @@ func openNumPy(ctx context.Context, path string, o *OpenOptions) (*Data, error) 
 		return nil, &Error{File: path, Problem: "a split was asked for", Remedy: "splits need data from a .csv file; save the parts as arrays x_train, x_valid and x_test"}
 	}
 	ext := filepath.Ext(path)
-	d := &Data{Name: strings.TrimSuffix(filepath.Base(path), ext), Source: path, ID: o.ID}
+	d := &Data{Name: strings.TrimSuffix(filepath.Base(path), ext), Source: path, ID: o.ID, Weights: o.Weights}
 	parts := []*part{{name: "train"}, {name: "valid"}, {name: "test"}}
 	var first *table
 	for i, file := range []string{path, o.ValidFile, o.TestFile} {
 		p := parts[i]
-		l := layout{id: o.ID, like: first, real: o.RealTargets}
+		l := layout{id: o.ID, weight: o.Weights, like: first, real: o.RealTargets}
 		endings := partEndings[p.name]
 		switch {
 		case file != "":
@@ -117,6 +117,7 @@ func (o *OpenOptions) readArrays(ctx context.Context, path string, l layout, end
 // arrays are the arrays of one part; all but x may be nil.
 type arrays struct {
 	x, y, ids, columns *npy.Array
+	weights            *npy.Array
 	targets            *npy.Array // names of the targets
 	target             string     // name of y
 }
@@ -145,7 +146,7 @@ func arraysOfArchive(ctx context.Context, path string, l layout, endings []strin
 	if x == "" {
 		return nil, &Error{File: path, Problem: "none of its arrays " + QuoteList(z.Names) + " has a name of inputs", Remedy: "call the inputs x and the targets y"}
 	}
-	for _, name := range []string{l.target, l.id} {
+	for _, name := range []string{l.target, l.id, l.weight} {
 		if name != "" && l.like == nil && !z.Has(name) && !z.Has(name+end) {
 			return nil, &Error{File: path, Problem: "there is no array " + quote(name), Remedy: "choose from " + QuoteList(z.Names)}
 		}
@@ -161,11 +162,12 @@ func arraysOfArchive(ctx context.Context, path string, l layout, endings []strin
 		a.target = "arr_1"
 	}
 	ids, _ := findArray(z, []string{l.id}, own)
+	weights, _ := findArray(z, []string{l.weight}, own)
 	columns, _ := findArray(z, columnNames, []string{""})
 	targetColumns, _ := findArray(z, []string{targetsName}, []string{""})
 	// By the headers of the arrays the inputs with their targets and names take no more memory than they may.
 	rows, need, targets := 0, 0., 1.
-	for _, name := range []string{x, a.target, ids} {
+	for _, name := range []string{x, a.target, ids, weights} {
 		if name == "" {
 			continue
 		}
@@ -188,7 +190,7 @@ func arraysOfArchive(ctx context.Context, path string, l layout, endings []strin
 	for _, f := range []struct {
 		name string
 		to   **npy.Array
-	}{{x, &a.x}, {a.target, &a.y}, {ids, &a.ids}, {columns, &a.columns}, {targetColumns, &a.targets}} {
+	}{{x, &a.x}, {a.target, &a.y}, {ids, &a.ids}, {weights, &a.weights}, {columns, &a.columns}, {targetColumns, &a.targets}} {
 		if f.name == "" {
 			continue
 		}
@@ -269,6 +271,9 @@ func (t *table) fill(a *arrays) error {
 	}
 	if twice, ok := repeated(t.columns); ok {
 		return t.errorf("rename one", "two columns have the same name %s", quote(twice))
+	}
+	if err := t.fillWeights(a.weights); err != nil {
+		return err
 	}
 	if err := t.fillIDs(a.ids); err != nil || a.y == nil {
 		return err
@@ -376,6 +381,24 @@ func (t *table) fillIDs(ids *npy.Array) error {
 		} else {
 			t.ids = append(t.ids, strconv.FormatFloat(ids.Float(i), 'f', -1, 64))
 		}
+	}
+	return nil
+}
+
+// fillWeights takes the weights of rows, if there are any.
+func (t *table) fillWeights(weights *npy.Array) error {
+	switch {
+	case weights == nil:
+		return nil
+	case len(weights.Shape) != 1 || weights.Len() != t.n || weights.Text != nil:
+		return t.errorf("save one number a row", "weights of rows have shape %v and the type %s, but there are %d rows", weights.Shape, weights.Type, t.n)
+	}
+	for i := range t.n {
+		v := weights.Float(i)
+		if !(v >= 0) || math.IsInf(v, 1) {
+			return t.errorf(weightsRemedy, "the weight of row %d is %v", i, v)
+		}
+		t.weights = append(t.weights, v)
 	}
 	return nil
 }

@@ -36,12 +36,12 @@ func IsCSV(path string) bool {
 // them are training rows, and a second file may hold the test rows, with targets
 // or without. Another file may hold the validation rows.
 func openCSV(ctx context.Context, path string, o *OpenOptions) (*Data, error) {
-	t, err := o.readTable(ctx, path, layout{target: o.Target, id: o.ID, names: o.ClassNames, spare: o.Spare})
+	t, err := o.readTable(ctx, path, layout{target: o.Target, id: o.ID, weight: o.Weights, names: o.ClassNames, spare: o.Spare})
 	if err != nil {
 		return nil, err
 	}
 	stem, _ := csvStem(path)
-	d := &Data{Name: filepath.Base(stem), Source: path, Columns: t.columns, Target: strings.Join(t.targets, ", "), TargetColumns: t.targets, ID: o.ID, LastTarget: o.Target == "" && IsCSV(path), AllColumns: t.all, Notes: t.notes}
+	d := &Data{Name: filepath.Base(stem), Source: path, Columns: t.columns, Target: strings.Join(t.targets, ", "), TargetColumns: t.targets, ID: o.ID, Weights: o.Weights, LastTarget: o.Target == "" && IsCSV(path), AllColumns: t.all, Notes: t.notes}
 	parts := []*part{{name: "train", table: t}, {name: "valid", table: &table{file: path}}, {name: "test", table: &table{file: path}}}
 	if o.Split != nil && len(t.files) > 1 {
 		return nil, &Error{File: path, Problem: "a split was asked for", Remedy: "splits are of one file; name the files of each part"}
@@ -60,7 +60,7 @@ func openCSV(ctx context.Context, path string, o *OpenOptions) (*Data, error) {
 		if file == "" {
 			continue
 		}
-		if parts[i].table, err = o.readTable(ctx, file, layout{id: o.ID, names: o.ClassNames, like: t}); err != nil {
+		if parts[i].table, err = o.readTable(ctx, file, layout{id: o.ID, weight: o.Weights, names: o.ClassNames, like: t}); err != nil {
 			return nil, err
 		}
 	}
@@ -189,6 +189,9 @@ func (p *part) set(d *Data) *Set {
 			if t.ids != nil {
 				s.IDs = append(s.IDs, t.ids[r])
 			}
+			if t.weights != nil {
+				s.Weights = append(s.Weights, t.weights[r])
+			}
 		}
 		switch {
 		case t.words != nil:
@@ -199,7 +202,7 @@ func (p *part) set(d *Data) *Set {
 		}
 	}
 	if p.rows == nil {
-		s.x, s.Targets, s.IDs = t.x, t.y, t.ids
+		s.x, s.Targets, s.IDs, s.Weights = t.x, t.y, t.ids, t.weights
 	}
 	s.findRange()
 	return s

@@ -20,6 +20,7 @@ type Data struct {
 	TargetColumns      []string // names of the target columns; nil for images
 	LastTarget         bool     // nobody named the target, which is the last column of a CSV file
 	ID                 string   // name of the column or array that names the rows; "" for none
+	Weights            string   // the column of the weights of the training rows; "" is none
 	IntegerLabels      bool     // every target of every part is an integer or a word
 	Inside             bool     // its training rows are in the file of a posterior, and there are no others
 	Notes              []string // on how the files were understood

@@ -430,7 +430,7 @@ func (o *InputOptions) table(r io.Reader, name string) (*table, error) {
 // columns finds the features by the first record, which is read again unless it is a header.
 func (o *InputOptions) columns(in *records, rec []string) (*columns, error) {
 	d := size(o.Like.Shape)
-	c := &columns{header: make([]string, len(rec)), id: -1, grey: o.pixels(), spare: o.Spare}
+	c := &columns{header: make([]string, len(rec)), id: -1, weight: -1, grey: o.pixels(), spare: o.Spare}
 	for j := range d {
 		c.features = append(c.features, j)
 	}

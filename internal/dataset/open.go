@@ -16,6 +16,7 @@ import (
 type OpenOptions struct {
 	Target    string // CSV: the target column, or several separated by commas; default the last one
 	ID        string // CSV: the column that names the rows, which is no feature; default none
+	Weights   string // CSV: the column with the weights of the training rows, which is no feature; default none
 	Split     *int   // CSV: number of the split in FILE.splits.csv; nil means none
 	TestFile  string // CSV: a second file with the test rows, with targets or without; default none
 	ValidFile string // CSV: another file with the validation rows; default none
@@ -162,6 +163,9 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 	}
 	if o.ID != "" {
 		return nil, &Error{File: name, Problem: "an ID column was asked for", Remedy: "it needs data from a .csv or .npz file"}
+	}
+	if o.Weights != "" {
+		return nil, &Error{File: name, Problem: "a column of weights was asked for", Remedy: "it needs data from a .csv or .npz file"}
 	}
 	if csvOnly {
 		return nil, &Error{File: name, Problem: "a target, split, test or validation file was asked for", Remedy: "they need data from a .csv or .npz file"}

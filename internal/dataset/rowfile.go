@@ -133,6 +133,19 @@ func (p storage) arraysByRange(ctx context.Context, source string, names []strin
 			return nil, err
 		}
 	}
+	if l.weight != "" && l.like == nil {
+		files, _, err := p.list(l.weight)
+		if err != nil {
+			return nil, err
+		}
+		weights, err := p.joinFiles(ctx, files, most)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.fillWeights(weights); err != nil {
+			return nil, err
+		}
+	}
 	if targets == nil {
 		return t, nil
 	}
@@ -322,7 +335,7 @@ func (p storage) tablesByRange(ctx context.Context, source string, names []strin
 	for _, name := range names {
 		own := l
 		if t != nil && l.like == nil {
-			own = layout{id: l.id, names: l.names, like: t}
+			own = layout{id: l.id, weight: l.weight, names: l.names, like: t}
 		}
 		f, header, comma, err := p.openColumns(ctx, b.pool, name, own.like, most)
 		if err != nil {
@@ -335,6 +348,9 @@ func (p storage) tablesByRange(ctx context.Context, source string, names []strin
 		}
 		if err == nil && (len(c.target) != len(t.targets) || t.n > 0 && (c.id < 0) != (t.ids == nil)) {
 			err = &Error{File: name, Line: 1, Problem: fmt.Sprintf("the target or the ID column of %s is missing", names[0]), Remedy: "give all files the same columns"}
+		}
+		if err == nil && t.n > 0 && (c.weight < 0) != (t.weights == nil) {
+			err = &Error{File: name, Line: 1, Problem: fmt.Sprintf("the column of weights of %s is missing", names[0]), Remedy: "give all files the same columns"}
 		}
 		csv, isCSV := f.(*csvFile)
 		if e := (*Error)(nil); !isCSV && errors.As(err, &e) {
@@ -487,6 +503,21 @@ func (f *tableRows) fill(ctx context.Context, t *table, c *columns, _ map[string
 	}
 	if len(y) > 0 {
 		t.y = append(t.y, y...)
+	}
+	if c.weight >= 0 {
+		column, err := numbers(c.weight)
+		if err != nil {
+			return err
+		}
+		for i, v := range column {
+			if bad(v) {
+				return notFinite(f.name, i, place(c.weight, c.header[c.weight]), v)
+			}
+			if v < 0 {
+				return &Error{File: f.name, Place: fmt.Sprintf("row %d, %s", i, place(c.weight, c.header[c.weight])), Problem: fmt.Sprintf("%v is less than 0", v), Remedy: weightsRemedy}
+			}
+		}
+		t.weights = append(t.weights, column...)
 	}
 	t.n += n
 	switch {

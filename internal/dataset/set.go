@@ -26,6 +26,7 @@ type Set struct {
 	Columns []string  // names of the features; nil for images
 	Targets []float64 // N×T, row-major: targets as numbers; nil for images, words and unknown targets
 	IDs     []string  // what the ID column calls each row; nil without one
+	Weights []float64 // of the rows, from the column of weights; nil without one
 
 	n        int         // number of rows
 	rows     []int       // row of each position, ascending; nil if the part is the whole file

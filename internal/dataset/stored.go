@@ -18,6 +18,7 @@ type Stored struct {
 	Integer bool      // the targets are labels
 	Names   []string  // the labels as words; nil where they are integers
 	IDs     []string  // what the rows are called; nil without names
+	Weights []float64 // of the rows; nil without weights
 	Pixels  []byte    // images, one byte a pixel; nil for other inputs
 	X       []float64 // features, or images of real numbers; nil otherwise
 	Held    []int     // positions of the rows whose inputs are here, ascending; nil for all
@@ -39,6 +40,9 @@ func (d *Data) Stored(ctx context.Context, s *Subset, held []int) (*Stored, erro
 		}
 		if s.Set.IDs != nil {
 			r.IDs = append(r.IDs, s.Set.IDs[p])
+		}
+		if s.Set.Weights != nil {
+			r.Weights = append(r.Weights, s.Set.Weights[p])
 		}
 	}
 	if held != nil {
@@ -100,7 +104,7 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 	}
 	images := r.Pixels != nil
 	switch {
-	case n == 0 || len(r.Targets) == 0 || len(r.Targets)%n != 0 || r.Integer && len(r.Targets) != n || r.IDs != nil && len(r.IDs) != n ||
+	case n == 0 || len(r.Targets) == 0 || len(r.Targets)%n != 0 || r.Integer && len(r.Targets) != n || r.IDs != nil && len(r.IDs) != n || r.Weights != nil && len(r.Weights) != n ||
 		images && len(r.Pixels) != inputs*dim || !images && len(r.X) != inputs*dim:
 		return fail("are incomplete")
 	case images && !d.Images(), !images && d.hasPixels():
@@ -134,7 +138,10 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 			s.Labels[i] = k
 		}
 	}
-	s.IDs = r.IDs
+	s.IDs, s.Weights = r.IDs, r.Weights
+	if slices.ContainsFunc(r.Weights, func(w float64) bool { return !(w >= 0) || math.IsInf(w, 1) }) {
+		return fail("have weights that are no weights")
+	}
 	if images {
 		s.px = storedPixels{r.Pixels, dim}
 	} else {

@@ -28,6 +28,7 @@ type Subset struct {
 	Classes []int     // the selected classes, in order; nil if all rows were kept
 	Targets []float64 // for a likelihood, N×T: Class, or the targets if Classes is nil; nil where unknown
 	IDs     []string  // as in Set
+	Weights []float64 // as in Set
 }
 
 // Len returns the number of rows N.
@@ -54,6 +55,9 @@ func (s *Subset) Slice(lo, hi int) *Subset {
 	}
 	if s.IDs != nil {
 		part.IDs = s.IDs[lo:hi]
+	}
+	if s.Weights != nil {
+		part.Weights = s.Weights[lo:hi]
 	}
 	if s.Targets != nil {
 		width := len(s.Targets) / n
@@ -169,6 +173,7 @@ func (s *Set) subset(pos, classes []int) *Subset {
 		sub.Rows = gather(s.rows, pos, 1)
 	}
 	width := s.Width()
+	sub.Weights = gather(s.Weights, pos, 1)
 	switch {
 	case all:
 		sub.IDs, sub.Labels, sub.Targets = slices.Clip(s.IDs), slices.Clip(s.Labels), slices.Clip(s.Targets)

@@ -32,6 +32,7 @@ type table struct {
 	y       []float64 // N×T, row-major; nil where the targets are words
 	words   []string  // N; nil where the targets are numbers
 	ids     []string  // N; nil without an ID column
+	weights []float64 // N; nil without a column of weights
 	notes   []string  // on how the file was understood
 }
 
@@ -40,6 +41,7 @@ type table struct {
 type layout struct {
 	target string                        // "" is the last column; several are separated by commas
 	id     string                        // "" is none
+	weight string                        // "" is none
 	names  []string                      // words that labels may be
 	real   bool                          // rows of targets with a single one stay numbers
 	spare  func(columns []string) []bool // of features: see OpenOptions.Spare; nil where all are taken
@@ -60,7 +62,7 @@ type columns struct {
 	header           []string
 	features, target []int
 	spare            []bool // of each feature, as in a table
-	id               int    // -1 where there is none
+	id, weight       int    // -1 where there is none
 	grey             bool   // features are grey levels from 0 to 255
 }
 
@@ -183,6 +185,16 @@ func (t *table) fillFrom(in *records, c *columns, words map[string]string, most 
 		}
 		if c.id >= 0 {
 			t.ids = append(t.ids, strings.Clone(strings.TrimSpace(rec[c.id]))) // rec keeps the whole line
+		}
+		if c.weight >= 0 {
+			v, err := in.number(c.weight, c.header[c.weight], strings.TrimSpace(rec[c.weight]))
+			if err == nil && v < 0 {
+				err = &Error{File: in.name, Line: in.line(c.weight), Place: place(c.weight, c.header[c.weight]), Problem: quote(rec[c.weight]) + " is less than 0", Remedy: weightsRemedy}
+			}
+			if err != nil {
+				return err
+			}
+			t.weights = append(t.weights, v)
 		}
 		kept := 0
 		if f == nil {
@@ -323,10 +335,7 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 	if l.like != nil {
 		// Find the columns of a file that has the columns of another table.
 		used := map[int]bool{}
-		c := &columns{header: header, id: slices.Index(header, l.id), spare: l.like.spare}
-		if l.id == "" {
-			c.id = -1
-		}
+		c := &columns{header: header, id: l.named(header, l.id), weight: l.named(header, l.weight), spare: l.like.spare}
 		for i, want := range l.like.columns {
 			j, ok := seen[want]
 			if !ok {
@@ -343,7 +352,7 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 			return fail("give all of them, or none where the targets are unknown", "%d of the target columns %s", n, QuoteList(l.like.targets))
 		}
 		for j, h := range header {
-			if j == c.id || used[j] || slices.Contains(l.like.all, h) {
+			if j == c.id || j == c.weight || used[j] || slices.Contains(l.like.all, h) {
 				continue
 			}
 			remedy := "leave it out, or name it as the ID if it names the rows"
@@ -357,32 +366,41 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 	if len(header) < 2 {
 		return fail("give at least one feature and a target, separated by commas, semicolons or tabs", "one column only")
 	}
-	c := &columns{header: header, id: -1}
-	if l.id != "" {
-		if c.id = slices.Index(header, l.id); c.id < 0 {
-			return fail("choose from "+QuoteList(header), "there is no column %s", quote(l.id))
+	c := &columns{header: header, id: l.named(header, l.id), weight: l.named(header, l.weight)}
+	for _, of := range []struct {
+		name string
+		at   int
+	}{{l.id, c.id}, {l.weight, c.weight}} {
+		if of.name != "" && of.at < 0 {
+			return fail("choose from "+QuoteList(header), "there is no column %s", quote(of.name))
 		}
 	}
-	if j := slices.Index(header, l.target); l.target != "" && j >= 0 && j != c.id {
+	if c.id >= 0 && c.id == c.weight {
+		return fail("name each column once", "column %s is asked for twice, as the ID and as the weights", quote(l.id))
+	}
+	own := func(j int) bool { return j == c.id || j == c.weight }
+	if j := slices.Index(header, l.target); l.target != "" && j >= 0 && !own(j) {
 		c.target = []int{j}
-	} else if last := len(header) - 1; l.target == "" && last != c.id {
-		c.target = []int{last}
 	} else if l.target == "" {
-		c.target = []int{last - 1}
+		last := len(header) - 1
+		for last > 0 && own(last) {
+			last--
+		}
+		c.target = []int{last}
 	} else {
 		for field := range strings.SplitSeq(l.target, ",") {
 			j := slices.Index(header, strings.TrimSpace(field))
 			if j < 0 {
 				return fail("choose from "+QuoteList(header), "there is no column %s", quote(strings.TrimSpace(field)))
 			}
-			if j == c.id || slices.Contains(c.target, j) {
-				return fail("name each column once", "column %s is asked for twice, as a target and as a target or the ID", quote(header[j]))
+			if own(j) || slices.Contains(c.target, j) {
+				return fail("name each column once", "column %s is asked for twice, as a target and as a target, the ID or the weights", quote(header[j]))
 			}
 			c.target = append(c.target, j)
 		}
 	}
 	for j := range header {
-		if j != c.id && !slices.Contains(c.target, j) {
+		if !own(j) && !slices.Contains(c.target, j) {
 			c.features = append(c.features, j)
 		}
 	}
@@ -394,6 +412,17 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 	}
 	return c, nil
 }
+
+// named is the position of a column, -1 where the header lacks it and of "".
+func (l *layout) named(header []string, name string) int {
+	if name == "" {
+		return -1
+	}
+	return slices.Index(header, name)
+}
+
+// weightsRemedy says what to do about weights of rows that are none.
+const weightsRemedy = "write weights of 0 or more, 1 for a row that counts once"
 
 // utf8Remedy says what to do about text in another encoding.
 const utf8Remedy = "save the file in UTF-8 (in Excel, as \"CSV UTF-8\")"

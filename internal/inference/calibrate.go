@@ -66,12 +66,33 @@ func (k *Calibration) RefitScales() *score.Calibration {
 }
 
 // moments are predictions of rows: the targets, and the mean, T×C, and covariance, T·C×C, of the function. network
-// has the outputs of the network, and answer the mean of the answers, where these are the network's; else nil.
-type moments struct{ y, mean, cov, network, answer *mat.Dense }
+// has the outputs of the network, and answer the mean of the answers, where these are the network's; else nil. weights
+// are those of the rows, nil for 1 each.
+type moments struct {
+	y, mean, cov, network, answer *mat.Dense
+	weights                       []float64
+}
 
 func newMoments(y *mat.Dense, c int) *moments {
 	t, _ := y.Dims()
 	return &moments{y: y, mean: mat.NewDense(t, c, nil), cov: mat.NewDense(t*c, c, nil)}
+}
+
+// trainMoments are moments of training rows at these positions.
+func trainMoments(p *problem.Problem, rows []int) *moments {
+	m := newMoments(problem.RowsAt(p.Examples.Y, rows), p.Model.Outputs)
+	m.weights = weightsAt(p, rows)
+	return m
+}
+
+// weightsAt are the weights of training rows at these positions, nil for 1 each.
+func weightsAt(p *problem.Problem, rows []int) (weights []float64) {
+	if w := p.Examples.Train.Weights; w != nil {
+		for _, at := range rows {
+			weights = append(weights, w[at])
+		}
+	}
+	return weights
 }
 
 // shifted returns the moments with β added to all means; nil adds nothing.
@@ -186,7 +207,7 @@ func (q *Posterior) leaveOneOut(ctx context.Context, c *job.Job, p *problem.Prob
 	if err != nil {
 		return nil, nil, err
 	}
-	m := newMoments(problem.RowsAt(p.Examples.Y, rows), p.Model.Outputs)
+	m := trainMoments(p, rows)
 	if q.network && p.Task.Classes != nil {
 		m.network, m.answer = mat.NewDense(len(rows), p.Model.Outputs, nil), mat.NewDense(len(rows), p.Model.Outputs, nil)
 	}
@@ -231,6 +252,7 @@ func (q *Posterior) heldOutMoments(ctx context.Context, c *job.Job, p *problem.P
 		return nil, &job.FullError{Err: err}
 	}
 	m := newMoments(y, p.Model.Outputs)
+	m.weights = rows.Weights
 	atOnce := q.RowsAtOnce(p)
 	for i := range par.Tiles(rows.Len(), atOnce) {
 		lo, hi := par.Bounds(i, rows.Len(), atOnce)
@@ -286,7 +308,7 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 	// Set the scales by these rows, and the scores of their means without a covariance.
 	lik, known := p.Task.Likelihood, p.WeightShift()
 	at := on.shifted(known)
-	found, err := score.Calibrate(ctx, lik, on.y, at.mean, on.cov, &score.CalibrateOptions{Link: ScoringLink(lik, on.mean.RawMatrix().Cols), Progress: func(scales int) { c.Show("calibrate", scales, 0) }})
+	found, err := score.Calibrate(ctx, lik, on.y, at.mean, on.cov, &score.CalibrateOptions{Weights: on.weights, Link: ScoringLink(lik, on.mean.RawMatrix().Cols), Progress: func(scales int) { c.Show("calibrate", scales, 0) }})
 	if err != nil {
 		return on.names.ExplainError(err)
 	}
@@ -300,11 +322,11 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 		k.Refit = &result.Scales{Scale: result.Float(refit.Scale), Temperature: result.Float(refit.Temperature), NoiseScale: result.Float(refit.NoiseScale), Shift: result.Floats(known)}
 	}
 	if answer := at.answer; answer != nil {
-		if found, err = found.WithShift(ctx, ScoringLink(lik, answer.RawMatrix().Cols), lik, on.y, at.network, answer, on.cov); err != nil {
+		if found, err = found.WithShift(ctx, ScoringLink(lik, answer.RawMatrix().Cols), lik, on.y, at.network, answer, on.cov, on.weights); err != nil {
 			return on.names.ExplainError(err)
 		}
 		if moved {
-			if found, err = found.JudgeNetwork(ctx, ScoringLink(lik, answer.RawMatrix().Cols), lik, on.y, at.network, answer, on.cov, float64(q.settled.match.Remainder)); err != nil {
+			if found, err = found.JudgeNetwork(ctx, ScoringLink(lik, answer.RawMatrix().Cols), lik, on.y, at.network, answer, on.cov, on.weights, float64(q.settled.match.Remainder)); err != nil {
 				return on.names.ExplainError(err)
 			}
 		}
@@ -321,7 +343,7 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 	k.Scale, k.Temperature, k.NoiseScale = result.Float(found.Scale), result.Float(found.Temperature), result.Float(found.NoiseScale)
 	k.Shift, k.rateKept = result.Floats(found.Shift), found.RateKept
 	k.Rows, k.NLLSE = found.Rows, result.Float(found.StdErr)
-	network, err := score.ScoreOfContext(ctx, nil, lik, on.y, on.mean, nil)
+	network, err := score.WeightedScoreOf(ctx, nil, lik, on.y, on.mean, nil, on.weights)
 	if err != nil {
 		return on.names.ExplainError(err)
 	}
@@ -355,7 +377,7 @@ func (k *Calibration) leaveOut(ctx context.Context, p *problem.Problem, rows []i
 	if err != nil {
 		return err
 	}
-	network, err := score.ScoreOfContext(ctx, nil, lik, m.y, m.mean, nil)
+	network, err := score.WeightedScoreOf(ctx, nil, lik, m.y, m.mean, nil, m.weights)
 	if err != nil {
 		return err
 	}
@@ -407,7 +429,7 @@ func scoreUnder(ctx context.Context, k *score.Calibration, lik glm.Likelihood, o
 	if err != nil {
 		return nil, err
 	}
-	return score.ScoreOfContext(ctx, ScoringLink(lik, on.mean.RawMatrix().Cols), scaled, on.y, mean, cov)
+	return score.WeightedScoreOf(ctx, ScoringLink(lik, on.mean.RawMatrix().Cols), scaled, on.y, mean, cov, on.weights)
 }
 
 // ScoringLink is the default link with fewer points a row where it takes points: the error of an average over many

@@ -210,7 +210,7 @@ func (f *fit) tuneNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Opt
 				evidence: m.Evidence(),
 				f:        m.F(),
 				leaveOneOut: func(ctx context.Context) (*moments, error) {
-					to := newMoments(problem.RowsAt(p.Examples.Y, rows), p.Model.Outputs)
+					to := trainMoments(p, rows)
 					return to, m.LeaveOneOutTo(ctx, to.mean, to.cov, rows)
 				},
 				heldOut: func(ctx context.Context) (*moments, error) {
@@ -219,6 +219,7 @@ func (f *fit) tuneNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Opt
 						return nil, &job.FullError{Err: err}
 					}
 					to := newMoments(y, p.Model.Outputs)
+					to.weights = f.heldOut.Weights
 					return to, m.PredictPreparedTo(ctx, to.mean, to.cov, heldOut)
 				},
 			}, nil

@@ -306,7 +306,7 @@ func (q *Posterior) Report(p *problem.Problem, warnings linearize.Warnings) resu
 		Method: q.How.Name, Inducing: inducing, TraceError: result.Float(q.traceError),
 		GradientNorm: result.Float(q.gradient), LogEvidence: result.Float(q.Evidence.Value), Bound: q.Evidence.Bound.String(), LogDet: result.Float(q.Evidence.LogDet),
 		LogLikelihood: result.Float(q.Evidence.LogLik), Scatter: result.Float(q.Evidence.Scatter), Calibration: calibration, Tuning: q.Tuning, Approximation: q.approximation, Certificate: q.certificate,
-		PriorPrecisionOrigin: string(p.Task.PrecisionFrom), Preflight: q.preflight, Preprocessing: p.Preprocessing(), Loss: p.Task.Loss.Report(), Grouped: p.Task.Grouping.Report()}
+		PriorPrecisionOrigin: string(p.Task.PrecisionFrom), Preflight: q.preflight, Preprocessing: p.Preprocessing(), Loss: p.LossReport(), Grouped: p.Task.Grouping.Report()}
 	r.Warnings, r.Remarks = result.Remarks(warnings)
 	if r.Predictive = q.predictive; q.weights != nil {
 		r.Structure = q.structure.String()

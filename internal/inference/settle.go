@@ -160,7 +160,7 @@ func (f *fit) openNoise(ctx context.Context, lik *glm.Gaussian, q *Posterior) (*
 	if err != nil {
 		return nil, err
 	}
-	factor, err := f.noiseBy(lik, m.y, m.mean, m.cov)
+	factor, err := f.noiseBy(lik, m)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (f *fit) openNoise(ctx context.Context, lik *glm.Gaussian, q *Posterior) (*
 
 // matchExact moves an exact refit to the match, or finds out where that is.
 func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error) {
-	y, lik := f.problem.Examples.Y, f.problem.Task.Likelihood
+	lik := f.problem.Task.Likelihood
 	o := &gp.MatchOptions{Best: mostLogLik(f.problem.TrainTargets())}
 	switch {
 	case !f.seeks():
@@ -217,12 +217,12 @@ func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error)
 	start, factor := f.precision, 1.
 	if f.seeksNoise() {
 		train := dual.Data().(*linearize.Batch)
-		m := newMoments(y, train.Outputs())
+		m := trainMoments(f.problem, dense.Range(train.Len()))
 		if err := dual.LeaveOneOutTo(ctx, m.mean, m.cov, dense.Range(train.Len()), train); err != nil {
 			return nil, err
 		}
 		var err error
-		if factor, err = f.noiseBy(lik.(*glm.Gaussian), y, m.mean, m.cov); err != nil {
+		if factor, err = f.noiseBy(lik.(*glm.Gaussian), m); err != nil {
 			return nil, err
 		}
 	}
@@ -302,8 +302,8 @@ func (f *fit) seeksNoise() bool {
 
 // noiseBy sets the noise variance that is best for predictions of rows that are left out, and returns the factor on
 // it.
-func (f *fit) noiseBy(lik *glm.Gaussian, y, mean, cov *mat.Dense) (factor float64, err error) {
-	if factor, err = score.NoiseFactor(lik, y, mean, cov); err != nil {
+func (f *fit) noiseBy(lik *glm.Gaussian, m *moments) (factor float64, err error) {
+	if factor, err = score.NoiseFactor(lik, m.y, m.mean, m.cov, m.weights); err != nil {
 		return 0, err
 	}
 	return factor, f.setNoise(factor, fmt.Sprintf("by leave-one-out at δσ² = %.4g", f.precision*f.problem.Task.Noise))
@@ -330,11 +330,13 @@ func (f *fit) remark(q *Posterior) {
 	q.settled = s
 	s.match.Refit = result.Float(q.Dual.Sites().LogLik)
 	if f.outputs != nil { // which parts of a pass do not have
-		network := f.outputs
-		if rows := q.given(); rows != nil {
+		network, rows := f.outputs, q.given()
+		if rows != nil {
 			network = problem.RowsAt(network, rows)
+		} else {
+			rows = dense.Range(f.problem.Examples.Train.Len())
 		}
-		f.measure(q.Dual.Sites(), network)
+		f.measure(q.Dual.Sites(), network, weightsAt(f.problem, rows))
 	}
 	if f.options.NoReport {
 		return
@@ -356,8 +358,8 @@ func (f *fit) remark(q *Posterior) {
 }
 
 // measure compares the refit with the outputs of the network at the same training rows: the remainder ρ, and φ of
-// (E24).
-func (f *fit) measure(at *gp.Sites, network *mat.Dense) {
+// (E24). weights are those of the rows, nil for 1 each.
+func (f *fit) measure(at *gp.Sites, network *mat.Dense, weights []float64) {
 	// Outputs of a softmax count less their mean over classes, which it ignores.
 	classes := f.problem.Task.Classes != nil
 	n, c := network.Dims()
@@ -368,11 +370,15 @@ func (f *fit) measure(at *gp.Sites, network *mat.Dense) {
 			center(a)
 			center(b)
 		}
+		w := 1.0
+		if weights != nil {
+			w = weights[i]
+		}
 		for j := range a {
-			ff += a[j] * a[j]
-			fd += a[j] * b[j]
-			dd += b[j] * b[j]
-			rest += (a[j] - b[j]) * (a[j] - b[j])
+			ff += w * a[j] * a[j]
+			fd += w * a[j] * b[j]
+			dd += w * b[j] * b[j]
+			rest += w * (a[j] - b[j]) * (a[j] - b[j])
 		}
 	}
 	f.settled.match.Remainder = result.Float(math.Sqrt(rest / ff))

@@ -54,7 +54,7 @@ func NewPass(ctx context.Context, c *job.Job, p *problem.Problem, flags *Flags) 
 		return nil, p.TrainNames().ExplainError(err)
 	}
 	s.move = floats.SubTo(make([]float64, len(f.mode.Theta)), f.mode.Theta, f.theta)
-	f.measure(f.mode.Sites, f.outputs)
+	f.measure(f.mode.Sites, f.outputs, f.problem.Examples.Train.Weights)
 	return s, s.factor(ctx)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
@@ -139,7 +140,11 @@ func (f *fit) score(ctx context.Context, c *candidate) (nll, noise float64, err 
 	case "evidence":
 		if e := c.evidence; open {
 			// Σ log p = best − ½n log t − gap/t and the scatter falls by t.
-			gap, n := mostLogLik(f.problem.TrainTargets())-e.LogLik, float64(len(f.problem.Examples.Y.RawMatrix().Data))
+			to := f.problem.TrainTargets()
+			gap, n := mostLogLik(to)-e.LogLik, float64(len(to.Y.RawMatrix().Data))
+			if to.Weights != nil {
+				n *= floats.Sum(to.Weights) / float64(to.Len())
+			}
 			noise = (2*gap + e.Scatter) / n
 			return -(e.Value - n/2*math.Log(noise) + (gap+e.Scatter/2)*(1-1/noise)), noise, nil
 		}
@@ -155,7 +160,7 @@ func (f *fit) score(ctx context.Context, c *candidate) (nll, noise float64, err 
 	m = m.shifted(f.problem.WeightShift())
 	cov := m.cov
 	if open {
-		if noise, err = score.NoiseFactor(gaussian, m.y, m.mean, cov); err != nil {
+		if noise, err = score.NoiseFactor(gaussian, m.y, m.mean, cov, m.weights); err != nil {
 			return 0, 0, err
 		}
 		scaled := &score.Calibration{Scale: noise, NoiseScale: noise}
@@ -163,7 +168,7 @@ func (f *fit) score(ctx context.Context, c *candidate) (nll, noise float64, err 
 			return 0, 0, err
 		}
 	}
-	s, err := score.ScoreOfContext(ctx, predictive.DefaultLink(lik, f.problem.Model.Outputs), lik, m.y, m.mean, cov)
+	s, err := score.WeightedScoreOf(ctx, predictive.DefaultLink(lik, f.problem.Model.Outputs), lik, m.y, m.mean, cov, m.weights)
 	if err != nil {
 		return 0, 0, err
 	}

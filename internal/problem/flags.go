@@ -50,6 +50,7 @@ type DataFlags struct {
 	Split                         *int // nil where not given
 	Count                         int  // 0 where not given
 	ID                            string
+	Weights                       string // column of the weights of the training rows; "" for none
 	ClassText, ClassNameText      string
 	classList, classNames         []string             // parsed from the texts by check
 	Held                          *dataset.Data        // in place of a source; nil for none
@@ -219,7 +220,7 @@ func (s *DataFlags) check(given func(flag string) bool, likelihood string, memor
 			return job.Usagef("--data %v", err)
 		}
 	}
-	for _, flag := range []string{"target", "id", "split", "test-data", "valid-data"} {
+	for _, flag := range []string{"target", "id", "row-weights", "split", "test-data", "valid-data"} {
 		if s.Name == "mnist" && given(flag) {
 			return job.Usagef("--%s is for a CSV file, not --data mnist", flag)
 		}
@@ -233,7 +234,7 @@ const ByRange = 64 << 20
 
 // options are for dataset.Open.
 func (s *DataFlags) options(memory int64) *dataset.OpenOptions {
-	o := &dataset.OpenOptions{Target: s.Target, ID: s.ID, ClassNames: s.classNames, TestFile: s.TestFile, ValidFile: s.ValidFile, Split: s.Split, MaxBytes: gp.MemoryBudget(memory), ByRange: ByRange}
+	o := &dataset.OpenOptions{Target: s.Target, ID: s.ID, Weights: s.Weights, ClassNames: s.classNames, TestFile: s.TestFile, ValidFile: s.ValidFile, Split: s.Split, MaxBytes: gp.MemoryBudget(memory), ByRange: ByRange}
 	if s.InMemory {
 		o.ByRange = 0
 	}

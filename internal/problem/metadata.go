@@ -25,6 +25,7 @@ const (
 	keyOthersNames = "class_names"
 	keyTarget      = "funcgp.target_columns"
 	keyID          = "funcgp.id_column"
+	keyRowWeights  = "funcgp.row_weights"
 
 	keyClassWeights = "funcgp.class_weights"
 	keySmoothing    = "funcgp.label_smoothing"
@@ -44,6 +45,7 @@ type Metadata struct {
 	others           []string         // labels whose rows were left out of the training; nil where not said
 	target           []string         // target columns of a table
 	id               string           // column of a table that names the rows
+	rowWeights       string           // column of a table with the weights of the rows
 	classWeights     *classWeights    // of the loss; nil where not said
 	smoothing        float64          // ε of the loss; 0 where not said
 	Rows             string           // as formatRows writes
@@ -94,6 +96,7 @@ var entries = []entry{
 	}},
 	{keyTarget, read(func(m *Metadata) *[]string { return &m.target }, splitNames), func(p *Problem) string { return JoinNames(p.Examples.Data.TargetColumns) }},
 	{keyID, read(func(m *Metadata) *string { return &m.id }, asIs), func(p *Problem) string { return p.Examples.Data.ID }},
+	{keyRowWeights, read(func(m *Metadata) *string { return &m.rowWeights }, asIs), func(p *Problem) string { return p.Examples.Data.Weights }},
 	{keyClassWeights, read(func(m *Metadata) **classWeights { return &m.classWeights }, parseClassWeights), func(p *Problem) string { return p.Task.ClassWeightsText() }},
 	{keySmoothing, read(func(m *Metadata) *float64 { return &m.smoothing }, func(text string) (float64, error) {
 		v, err := positive(text)
@@ -204,10 +207,10 @@ func (p *Problem) TrainMetadata(args []string) map[string]string {
 	return kv
 }
 
-// columns takes the target and the ID of a table from the metadata where the flags do not say them and the table has
+// columns takes the target, the ID and the weights of a table from the metadata where the flags do not say them and the table has
 // them.
 func (m *Metadata) columns(ctx context.Context, path string, o *dataset.OpenOptions) error {
-	if !dataset.IsCSV(dataset.FilesOf(path)[0]) || (m.target == nil || o.Target != "") && (m.id == "" || o.ID != "") {
+	if !dataset.IsCSV(dataset.FilesOf(path)[0]) || (m.target == nil || o.Target != "") && (m.id == "" || o.ID != "") && (m.rowWeights == "" || o.Weights != "") {
 		return nil
 	}
 	header, err := dataset.Columns(ctx, path)
@@ -217,6 +220,9 @@ func (m *Metadata) columns(ctx context.Context, path string, o *dataset.OpenOpti
 	has := func(name string) bool { return slices.Contains(header, name) }
 	if o.ID == "" && m.id != "" && has(m.id) {
 		o.ID = m.id
+	}
+	if o.Weights == "" && m.rowWeights != "" && has(m.rowWeights) {
+		o.Weights = m.rowWeights
 	}
 	if o.Target == "" && !slices.ContainsFunc(m.target, func(name string) bool { return !has(name) }) {
 		o.Target = strings.Join(m.target, ",")

@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/par"
@@ -191,9 +192,10 @@ func (l *look) score() {
 	if to.Weights != nil {
 		floats.ScaleTo(l.weight, float64(n)/floats.Sum(to.Weights), to.Weights)
 	}
+	own := &gp.Targets{Y: to.Y, Likelihood: to.Likelihood, Weights: l.weight}
 	for i := range n {
 		l.plain -= lik.LogProb(y.RawRowView(i), f.RawRowView(i)) / float64(n)
-		l.worse[i] = -l.weight[i] * to.Likelihood.Expand(nil, nil, nil, to.Y.RawRowView(i), f.RawRowView(i))
+		l.worse[i] = -own.Expand(i, nil, nil, nil, f.RawRowView(i))
 		l.nll += l.worse[i] / float64(n)
 	}
 	if p.Task.Classes != nil {
@@ -236,7 +238,7 @@ func (l *look) score() {
 	_, c := f.Dims()
 	constant, mean := make([]float64, c), mat.NewDense(n, c, nil)
 	for j := range c {
-		at, variance := stat.PopMeanVariance(mat.Col(nil, j%y.RawMatrix().Cols, y), nil)
+		at, variance := stat.PopMeanVariance(mat.Col(nil, j%y.RawMatrix().Cols, y), to.Weights)
 		switch {
 		case HasLogVariances(lik) && j >= c/2:
 			constant[j] = math.Log(max(variance, smallestVariance))
@@ -248,7 +250,7 @@ func (l *look) score() {
 	}
 	l.bias = floats.Norm(constant, 2)
 	for i := range n {
-		best := -lik.LogProb(y.RawRowView(i), constant)
+		best := -own.Expand(i, nil, nil, nil, constant)
 		l.constant += best / float64(n)
 		l.worse[i] -= best
 		lik.MeanTo(mean.RawRowView(i), f.RawRowView(i))

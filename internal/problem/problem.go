@@ -11,6 +11,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
@@ -156,10 +157,14 @@ func (p *Problem) Targets(rows *dataset.Subset) (*mat.Dense, error) {
 // TrainTargets are what the posterior is fitted to: the training targets under the likelihood of the task, with the
 // shares and weights of the loss of the training.
 func (p *Problem) TrainTargets() *gp.Targets {
-	if p.Task.Loss.plain() {
+	to := p.Examples.fitted
+	if to == nil {
 		return gp.NewTargets(p.Examples.Y, p.Task.Likelihood)
 	}
-	return p.Examples.fitted
+	if _, shares := to.Likelihood.(glm.CategoricalShares); shares {
+		return to
+	}
+	return to.Under(p.Task.Likelihood) // whose noise is settled later
 }
 
 // TrainNames name the training rows, for messages.
@@ -215,6 +220,9 @@ func (f *Flags) problem(ctx context.Context, c *job.Job, m *Model, d *dataset.Da
 		}
 	}
 	if err := t.setLoss(&f.Task, m, d, train); err != nil {
+		return nil, err
+	}
+	if err := t.checkWeights(d, train); err != nil {
 		return nil, err
 	}
 	m, e, err := newExamples(ctx, c, &f.Scaling, m, t, d, train)

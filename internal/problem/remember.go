@@ -32,6 +32,7 @@ type Remembered struct {
 	Data   string      `json:"data"`                 // a path, or the name of built-in data
 	Target string      `json:"target,omitempty"`
 	ID     string      `json:"id,omitempty"`
+	Weigh  string      `json:"row_weights,omitempty"`
 	Test   string      `json:"test_data,omitempty"`
 	Valid  string      `json:"valid_data,omitempty"`
 	Split  *int        `json:"split,omitempty"`
@@ -65,7 +66,7 @@ var ofModel = []string{"output", "bind", "freeze", "learn"}
 // places are the places of the settings that are remembered as they are.
 func (r *Remembered) places(f *Flags) []place {
 	return []place{placed("output", &r.Output, &f.Model.Output), placed("bind", &r.Bind, &f.Model.Bind), placed("freeze", &r.Freeze, &f.Model.Freeze), placed("learn", &r.Learn, &f.Model.Learn),
-		placed("input-columns", &r.Column, &f.Model.Columns), placed("target", &r.Target, &f.Data.Target), placed("id", &r.ID, &f.Data.ID)}
+		placed("input-columns", &r.Column, &f.Model.Columns), placed("target", &r.Target, &f.Data.Target), placed("id", &r.ID, &f.Data.ID), placed("row-weights", &r.Weigh, &f.Data.Weights)}
 }
 
 // Remember says where the model and the data are.

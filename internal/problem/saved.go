@@ -147,6 +147,7 @@ type StoredRows struct {
 	TargetColumns []string `json:"target_columns,omitempty"`
 	LastTarget    bool     `json:"last_target,omitempty"`
 	ID            string   `json:"id,omitempty"`
+	Weights       string   `json:"row_weights,omitempty"`
 	AllColumns    []string `json:"all_columns,omitempty"` // with those that were left out; nil where none was
 }
 
@@ -323,6 +324,11 @@ func (v *SavedFile) data(d *dataset.Data) (*dataset.Data, error) {
 	if r.Targets, err = v.File.Floats("inputs.targets"); err != nil {
 		return nil, err
 	}
+	if v.File.Has("inputs.weights") {
+		if r.Weights, err = v.File.Floats("inputs.weights"); err != nil {
+			return nil, err
+		}
+	}
 	if r.Pixels, err = v.File.Bytes("inputs.pixels"); err != nil {
 		return nil, err
 	}
@@ -353,6 +359,7 @@ func (v *SavedFile) data(d *dataset.Data) (*dataset.Data, error) {
 	if d == nil {
 		d = r.Data(v.path)
 		d.Target, d.TargetColumns, d.LastTarget, d.ID, d.AllColumns = rows.Target, rows.TargetColumns, rows.LastTarget, rows.ID, rows.AllColumns
+		d.Weights = rows.Weights
 	}
 	return d.WithTrain(r, v.path)
 }

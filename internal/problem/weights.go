@@ -51,12 +51,13 @@ func (l *Loss) ofLabel(q []float64, label int) (w float64) {
 	return w
 }
 
-// Report is the loss as JSON shows it; nil where it is −log p.
-func (l *Loss) Report() *result.Loss {
-	if l.plain() {
+// LossReport is the loss of the training as JSON shows it; nil where it is −log p of the training rows.
+func (p *Problem) LossReport() *result.Loss {
+	l, d := &p.Task.Loss, p.Examples.Data
+	if l.plain() && d.Weights == "" {
 		return nil
 	}
-	return &result.Loss{ClassWeights: result.Floats(l.ClassWeights), ClassWeightsOrigin: string(l.WeightsFrom), LabelSmoothing: result.Float(l.Smoothing)}
+	return &result.Loss{ClassWeights: result.Floats(l.ClassWeights), ClassWeightsOrigin: string(l.WeightsFrom), LabelSmoothing: result.Float(l.Smoothing), RowWeights: d.Weights}
 }
 
 // balanced is the value of --class-weights that weighs classes by N/(C n_c).
@@ -174,6 +175,30 @@ func (t *Task) setClassWeights(f *TaskFlags, m *Model, d *dataset.Data, train *d
 	return nil
 }
 
+// checkWeights refuses weights of rows that leave none, or one class alone.
+func (t *Task) checkWeights(d *dataset.Data, train *dataset.Subset) error {
+	if train.Weights == nil {
+		return nil
+	}
+	seen := map[int]bool{}
+	for i, w := range train.Weights {
+		if w > 0 && train.Class != nil {
+			seen[train.Class[i]] = true
+		} else if w > 0 {
+			return nil
+		}
+	}
+	switch {
+	case len(seen) == 0:
+		return job.FullErrorf("--row-weights %s: all %d training rows of %s have the weight 0; give some of them another", d.Weights, train.Len(), d.Source)
+	case len(seen) == 1:
+		for k := range seen {
+			return t.oneClass(fmt.Sprintf("--row-weights %s: %s has, of a weight above 0,", d.Weights, d.Source), k)
+		}
+	}
+	return nil
+}
+
 // ClassWeightsText is what a file keeps of the weights of the classes.
 func (t *Task) ClassWeightsText() string {
 	if t.Loss.ClassWeights == nil {
@@ -191,12 +216,12 @@ func (t *Task) ClassWeightsText() string {
 // objective returns what rows with these targets, N×T, are to a posterior that is fitted to them, or to a training.
 func (t *Task) objective(rows *dataset.Subset, y *mat.Dense, outputs int) *gp.Targets {
 	l := &t.Loss
+	to := &gp.Targets{Y: y, Likelihood: t.Likelihood, Weights: rows.Weights}
 	if l.plain() {
-		return gp.NewTargets(y, t.Likelihood)
+		return to
 	}
 	n, class := rows.Len(), t.networkClass(rows)
 	classes, _ := t.Ungrouped()
-	to := &gp.Targets{Y: y, Likelihood: t.Likelihood}
 	if l.ClassWeights != nil {
 		to.Weights = make([]float64, n)
 	}
@@ -209,8 +234,11 @@ func (t *Task) objective(rows *dataset.Subset, y *mat.Dense, outputs int) *gp.Ta
 	q := make([]float64, len(classes))
 	for i := range n {
 		w := l.ofLabel(q, class(i))
-		if to.Weights != nil {
+		if l.ClassWeights != nil {
 			to.Weights[i] = w
+		}
+		if l.ClassWeights != nil && rows.Weights != nil {
+			to.Weights[i] *= rows.Weights[i]
 		}
 		if l.Smoothing > 0 {
 			t.sharesTo(to.Y.RawRowView(i), q)

@@ -413,6 +413,18 @@ def class_weights(given: Any, y: np.ndarray, names: Optional[Sequence[str]]) -> 
     return [f"{name}={weight!r}" for name, weight in zip(classes, weights.tolist())]
 
 
+def row_weights(given: Any, n: int) -> np.ndarray:
+    """Weights of n rows as numbers of 0 or more."""
+    weights = array(given, "row_weights").astype(np.float64).reshape(-1)
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if len(weights) != n or wrong.any():
+        text = f"{len(weights)} row_weights for {n} rows"
+        if wrong.any():
+            text = f"row_weights of row {int(wrong.argmax())} is {weights[wrong.argmax()]}"
+        raise Error("bad_argument", text, "give a number of 0 or more for each row", "row_weights")
+    return weights
+
+
 def same_rows(X: Any, y: Any) -> None:
     """Refuses targets of other rows than X, or in another order, where pandas names the rows of both."""
     x, of_y = index_of(X), index_of(y)

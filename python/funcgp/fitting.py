@@ -30,6 +30,7 @@ def fit(
     likelihood: Optional[str] = None,
     class_weights: Any = None,
     label_smoothing: Optional[float] = None,
+    row_weights: Any = None,
     noise_variance: Optional[float] = None,
     prior_precision: Optional[float] = None,
     at: Union[str, float, None] = None,
@@ -68,6 +69,7 @@ def fit(
     class_names   in the order of the outputs (default the words of y, sorted)
     columns, ids  names of features and rows (default those of a DataFrame X; columns of these names are taken from it)
     target_names  names of the targets (default those of a Series or DataFrame y)
+    row_weights   of the rows in the loss, numbers of 0 or more: a row of weight 2 counts as two equal rows
     output, bind  of an ONNX file: the tensor to take, and what is open, such as {"height": 48, "sr": 16000, "state": 0}
     progress      shows what is done by tqdm (default where that is installed)
 
@@ -160,6 +162,9 @@ def fit(
     for name, list_ in (("columns", columns), ("id", ids), ("target_columns", target_names or data.target_names(y))):
         if list_ is not None:
             arrays[name] = np.asarray(data.names_of(list_, {"id": "ids"}.get(name, name)), str)
+    if row_weights is not None:
+        arrays["row_weights"] = data.row_weights(row_weights, len(X))
+        given["row_weights"] = "row_weights"
     given.update(id="id" if ids is not None else None, class_names=names, likelihood=likelihood)
     given.update(weight_decay=weight_decay, freeze=freeze, bind=bind)
     given.update(label_smoothing=label_smoothing, class_weights=data.class_weights(class_weights, numbers, names))

@@ -89,6 +89,19 @@ class TestExport(unittest.TestCase):
                 fit(self.net, self.X, self.y, class_weights=wrong)
             self.assertIn("class_weights", str(e.exception))
 
+    def test_row_weights(self):
+        """A row of weight 2 counts as two equal rows, and one of weight 0 as none."""
+        weights = np.arange(len(self.X)) % 3
+        a, _ = fit(self.net, self.X, self.y, row_weights=weights, prior_precision=2, refit=True, calibrate="none")
+        times = np.repeat(np.arange(len(self.X)), weights)
+        b, _ = fit(self.net, self.X[times], self.y[times], prior_precision=2, refit=True, calibrate="none")
+        np.testing.assert_allclose(a.predict(self.X).mean, b.predict(self.X).mean, rtol=1e-9)
+        np.testing.assert_allclose(a.evidence()["log_evidence"], b.evidence()["log_evidence"], rtol=1e-9)
+        for wrong in (weights[1:], weights - 1.0, weights + np.nan):
+            with self.assertRaises(funcgp.Error) as e:
+                fit(self.net, self.X, self.y, row_weights=wrong)
+            self.assertEqual(e.exception.argument, "row_weights")
+
     def test_no_function_of_a_row(self):
         class Choice(nn.Module):
             def __init__(self, net):

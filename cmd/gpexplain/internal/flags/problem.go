@@ -34,6 +34,7 @@ func Problem(c *cobra.Command, con *console.Console, s *problem.Flags, withModel
 	f.StringVar(&s.Data.ClassText, "classes", "", "keep the rows of these classes, in this `ORDER`, for example 4,9 or no,yes")
 	f.StringVar(&s.Data.ClassNameText, "class-names", "", "`NAMES` of the classes in the order of the outputs, for example repaid,default (default the model's, else the words of the data, sorted)")
 	f.StringVar(&s.Data.ID, "id", "", "`COLUMN` of a CSV file that names the rows and is no feature, or array of a .npz file")
+	f.StringVar(&s.Data.Weights, "row-weights", "", "`COLUMN` of a CSV file with the weights of the training rows in the loss, numbers of 0 or more, which is no feature, or array of a .npz file: a row of weight 2 counts as two equal rows, and one of weight 0 as none")
 	f.IntVar(&s.Data.Count, "train-count", 0, "train on the first `N` kept rows (default all, or those that the model records)")
 	f.StringVar(&s.Data.RowsFile, "train-index", "", "train on the rows listed in `FILE`, one row number a line")
 	f.StringVar(&s.Data.Target, "target", "", "target `COLUMN` of a CSV file, or several as a,b, one for each output (default the last); of .npz the array, of .npy the file")
