@@ -8,7 +8,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	kernel := ntk.New(prior, theta, nil)            // κ(x,x') = J(x) Σ₀ J(x')ᵀ
+//	kernel := ntk.New(prior, theta)                 // κ(x,x') = J(x) Σ₀ J(x')ᵀ
 //	y := gp.NewTargets(targets, likelihood)         // N rows
 //	post, err := gp.Refit(ctx, kernel, train, y, nil)
 //	if err != nil {
@@ -45,16 +45,20 @@
 // # A solver of your own
 //
 // A Posterior answers as a Dual from two things. A DualMean is the mean m(x) + J(x) w with w = Σ₀Jᵀα, which needs products
-// with the Jacobian alone. A Solver is the covariance given the training examples, in four methods: PredictTo and JointTo
-// (whose means are not asked for), Jacobian and LogDet. Two forms of the covariance give all of them. From
-// C(x,x') = κ(x,x') − H(x)H(x')ᵀ the posterior Jacobian is J(x) − H(x) G with κ(x,·) G = H; from C(x,x') = J(x) S J(x')ᵀ it is
-// J(x) S Σ₀⁻¹.
+// with the Jacobian alone. A Solver is the covariance given the training examples, in four methods: PredictTo and JointTo,
+// which write covariances alone, Jacobian and LogDet. Two forms of the covariance give all of them. From
+// C(x,x') = κ(x,x') − H(x)H(x')ᵀ with H(x) = κ(x,X) A the posterior Jacobian is J(x) − H(x) AᵀJ(X); from
+// C(x,x') = J(x) S J(x')ᵀ it is J(x) S Σ₀⁻¹, where a column of variance 0 may hold any number.
 //
+//	prior.VarianceTo(variance)                      // P numbers, the diagonal of Σ₀
+//	train.MulTransVecTo(pulled, alpha)              // Jᵀα
 //	d := gp.DualMean{Data: train, Kernel: kernel, Variance: variance, Sites: sites, Mean: gp.LinearGaussian}
-//	err := d.SetDual(alpha, pulled)                 // α of (E5), and Jᵀα
+//	err := d.SetDual(alpha, pulled)
 //	post, err := gp.NewPosterior(ctx, solver, d)
 //
-// At a mode of package gp/mode, DualMean.SetMode finds α and the sites instead. A solver that has not seen all rows is a
+// Here α = b − R B⁻¹ RᵀKb with b = r + Λ(f − m) and B = I + RᵀKR (E4), (E5), and m is the prior mean, by Kernel.MeanTo. At a
+// mode α = r.
+// For a mode of package gp/mode, DualMean.SetMode finds α and the sites instead. A solver that has not seen all rows is a
 // PartialSolver, one with better digits for its own rows an OwnSolver, and one with a method Save a SavedSolver.
 // gptest.Dual tests the posterior.
 //

@@ -16,13 +16,15 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// A Solver knows the covariance C given the training examples; the mean that it has as a Latent is never asked for. A
-// Posterior answers everything else from it. *Thinned is the solver of kept rows (E16), and weightspace.Solver that of all
-// rows by the P×P precision. gptest.Dual tests a Posterior of a solver.
+// A Solver knows the covariance C given the training examples. As a Latent it is called with a nil mean, and with T > 0
+// inputs that fit the training examples: the Posterior checks them, and answers everything else. Calls may come from
+// several goroutines, and the bits of a result must not depend on GOMAXPROCS. *Thinned is the solver of kept rows (E16), and
+// weightspace.Solver that of all rows by the P×P precision. gptest.Dual tests a Posterior of a solver.
 type Solver interface {
 	Latent
 	// Jacobian returns the posterior Jacobian of x, J(x) − K_*n R B⁻¹ Rᵀ J, as T·C examples of one output each: the
-	// kernel between it and any other Jacobian is the posterior covariance (E14).
+	// kernel between it and any other Jacobian is the posterior covariance (E14). The result has a block with the spans
+	// of each block of x, such as a linearize.Full, and an F of T·C×1 whose numbers are not read.
 	Jacobian(ctx context.Context, x *linearize.Batch) (*linearize.Batch, error)
 	// LogDet returns log det B (E4).
 	LogDet() float64
@@ -55,7 +57,8 @@ type SavedSolver interface {
 }
 
 // A DualMean is the posterior mean m(x) + J(x) w with the weights w = Σ₀Jᵀα, in which every training example has a
-// part, whatever the solver of the covariance has seen.
+// part, whatever the solver of the covariance has seen. Set Data, Kernel, Variance, which is that of the kernel's prior, Sites
+// and Mean; SetDual and SetMode set the rest.
 type DualMean struct {
 	Data     linearize.Source // N training examples
 	Kernel   ntk.Kernel
@@ -71,9 +74,13 @@ type DualMean struct {
 	Warnings []error
 }
 
-// SetDual sets α and the weights from Jᵀα, P numbers.
+// SetDual sets α, N·C numbers, which it keeps, and with Jᵀα, P numbers, the weights and the scatter. The error is a
+// *NotFiniteError for a NaN or Inf. Wrong lengths panic.
 func (d *DualMean) SetDual(alpha, pulled []float64) error {
-	_, c := d.Sites.F.Dims()
+	n, c := d.Sites.F.Dims()
+	if len(alpha) != n*c || len(pulled) != len(d.Variance) {
+		panic("gp: a dual vector has a wrong length")
+	}
 	if i := dense.NotFinite(alpha); i >= 0 {
 		return &NotFiniteError{What: "dual vector", Row: i / c, Output: i % c, Value: alpha[i]}
 	}
@@ -141,6 +148,9 @@ var _ Dual = (*Posterior)(nil)
 // NewPosterior returns the posterior with a mean and the covariance of a solver. It passes over the training examples,
 // unless the solver is a PartialSolver.
 func NewPosterior(ctx context.Context, s Solver, mean DualMean) (*Posterior, error) {
+	if mean.Weights == nil {
+		panic("gp: a mean without weights; call SetDual or SetMode")
+	}
 	p := &Posterior{Solver: s, mean: mean, pseudo: append([]float64(nil), mean.Alpha...)}
 	if err := p.identify(ctx); err != nil {
 		return nil, err
@@ -250,10 +260,13 @@ func (p *Posterior) EvidenceLinearGaussian(ctx context.Context) (Evidence, error
 
 // PredictTo implements Latent. The mean takes one product with the Jacobian of x.
 func (p *Posterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	if x.Len() == 0 {
-		return nil
+	t, c := p.set.Check(x)
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(cov, t*c, c)
+	if t == 0 {
+		return ctx.Err()
 	}
-	if err := p.Solver.PredictTo(ctx, mean, cov, x); err != nil {
+	if err := p.Solver.PredictTo(ctx, nil, cov, x); err != nil {
 		return err
 	}
 	return p.meanTo(mean, x)
@@ -261,10 +274,13 @@ func (p *Posterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 
 // JointTo implements Latent.
 func (p *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	if x.Len() == 0 {
-		return nil
+	t, c := p.set.Check(x)
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(cov, t*c, t*c)
+	if t == 0 {
+		return ctx.Err()
 	}
-	if err := p.Solver.JointTo(ctx, mean, cov, x); err != nil {
+	if err := p.Solver.JointTo(ctx, nil, cov, x); err != nil {
 		return err
 	}
 	return p.meanTo(mean, x)

@@ -154,6 +154,11 @@ func (c LatentCase) wrongSize(t *testing.T) {
 	} {
 		requirePanic(t, name, call)
 	}
+	if k > 1 {
+		one := c.Test.Output(0)
+		requirePanic(t, "inputs of one output", func() { c.Latent.PredictTo(t.Context(), new(mat.Dense), new(mat.Dense), one) })
+		requirePanic(t, "joint inputs of one output", func() { c.Latent.JointTo(t.Context(), new(mat.Dense), new(mat.Dense), one) })
+	}
 }
 
 // otherModel checks that examples at other parameters or of another graph are refused, where these are known.

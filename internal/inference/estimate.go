@@ -19,6 +19,8 @@ const (
 	exactFactors = 12.
 	keptPasses   = 6.
 	sparsePasses = 3.
+
+	parameterFactors = 4. // of the precision, for the refit and leave-one-out
 )
 
 // exactTime says about how long an exact posterior takes.
@@ -41,6 +43,12 @@ func (f *fit) sparseTime(ctx context.Context, m float64) (string, error) {
 	n, c, p := f.sizes()
 	rank := min(m, p) // of their kernel
 	return f.estimate(ctx, 2*n*c*(m*rank+rank*rank/2+m*p)*sparsePasses+4*m*m*m, sparsePasses*n)
+}
+
+// parametersTime says about how long a posterior by the precision of the parameters takes.
+func (f *fit) parametersTime(ctx context.Context) (string, error) {
+	n, c, p := f.sizes()
+	return f.estimate(ctx, parameterFactors*(n*c*p*p+p*p*p/3), sparsePasses*n)
 }
 
 // sizes are the numbers of training examples, outputs and parameters.

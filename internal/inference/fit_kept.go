@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/gp/kept/certificate"
@@ -87,6 +88,16 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 	}
 	if why := (*losing)(nil); errors.As(err, &why) {
 		f.chooses = nil
+		if f.fewParameters() {
+			f.flags.Method, f.flags.Within = "parameters", 0
+			long, err := f.parametersTime(ctx)
+			if err != nil {
+				return nil, err
+			}
+			f.took(long, linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "",
+				"--method auto takes parameters: %v; the network has %s parameters, whose precision says the same of all rows.", why, job.Count(f.problem.Model.Parameters())))
+			return f.parameters(ctx)
+		}
 		if f.flags, err = f.throughInducing(); err != nil {
 			return nil, err
 		}
@@ -213,6 +224,14 @@ func (f *fit) losing(t *kept.Threshold) error {
 		return &losing{fmt.Sprintf("%sup to some %.2g times as long", about, work/pass)}
 	}
 	return nil
+}
+
+// fewParameters tells whether the precision of the parameters fits into memory and takes not much longer than a pass
+// through inducing examples, which are not exact.
+func (f *fit) fewParameters() bool {
+	_, _, p := f.sizes()
+	fits := weightspace.Bytes(int(p), f.problem.Model.Outputs) <= gp.MemoryBudget(f.problem.Limits.Memory)
+	return fits && p*p <= keptCosts*1.5*inducingOutputs*inducingOutputs && f.options.Checkpoint == ""
 }
 
 // keptWork is the number of multiplications of a posterior of kept rows: the factor twice, and the half-solves of rows
