@@ -107,7 +107,7 @@ func Tuned(how string) Prior { return Prior{kind: how} }
 type Method struct {
 	// Name is exact; kept, exact for the rows of all data that say something; parameters, exact for any number
 	// of rows by the precision of the parameters, 8·P² bytes; nystrom, all data through inducing examples; subset, part
-	// of the data; or auto, which takes exact, kept or nystrom by their time and memory and says which in a warning.
+	// of the data; or auto, which takes exact, kept, parameters or nystrom by their time and memory and says which in a warning.
 	Name     string
 	Inducing int     // number of inducing examples; 0 is as many as have 2000 outputs
 	Within   float64 // of kept: variances are at most this part larger for 99 in 100 rows; 0 is .05

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/atomicfile"
+	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // checkpointed is a fit that was interrupted after its first checkpoint.
@@ -121,6 +125,23 @@ func TestMethodAuto(t *testing.T) {
 			require.Regexp(t, `(?m)^--method auto takes `+c.method+`: .*\. It takes (under a second|about [1-9]0* (s|min|h)) from here$`, r.stderr)
 		}
 	}
+}
+
+// Auto takes the precision of few parameters where kept rows would be all rows, as of a regression.
+func TestMethodAutoOfFewParameters(t *testing.T) {
+	dir := t.TempDir()
+	net := testref.Must(network.Seeded(1, network.Shape{2}, network.Dense{Units: 5}, network.Tanh, network.Dense{Units: 1}))(t)
+	model, table := filepath.Join(dir, "net.onnx"), "a,b,y\n"
+	require.NoError(t, atomicfile.Write(model, net.WriteONNX))
+	for i := range 5100 {
+		table += fmt.Sprintf("%d,%d,%v\n", i%71, i%53, math.Sin(float64(i)))
+	}
+	data := write(t, filepath.Join(dir, "rows.csv"), []byte(table))
+	r := gpexplain(t.Context(), "fit", "--json", "--model", model, "--data", data, "--test-data", data, "--likelihood", "gaussian", "--method", "auto",
+		"--at", "stated", "--calibrate", "none", "--out", filepath.Join(dir, "a.gp"))
+	require.Zero(t, r.code, r.stderr)
+	require.Equal(t, "parameters", decode[fitReport](t, r.stdout).Fit.Method)
+	require.Regexp(t, `--method auto takes parameters: .*; the network has 21 parameters, whose precision says the same of all rows\.`, r.stderr)
 }
 
 // What is no checkpoint is found before the model is read.

@@ -19,7 +19,7 @@ var Values = map[string][]string{"data": {"digits", "mnist"}, "likelihood": prob
 // Method defines the flags of a method.
 func Method(c *cobra.Command, s *inference.Flags) {
 	f := c.Flags()
-	f.StringVar(&s.Method, "method", "exact", "`METHOD` of the posterior: exact; kept, exact for the rows of all data that say something; subset, which takes part of the data; nystrom, which takes all data through inducing examples; parameters, exact for any number of rows by the precision of the P parameters, 8·P² bytes; or auto, which takes exact where that is quick, and else kept or nystrom, and says why")
+	f.StringVar(&s.Method, "method", "exact", "`METHOD` of the posterior: exact; kept, exact for the rows of all data that say something; subset, which takes part of the data; nystrom, which takes all data through inducing examples; parameters, exact for any number of rows by the precision of the P parameters, 8·P² bytes; or auto, which takes exact where that is quick, and else kept, parameters or nystrom, and says why")
 	f.IntVar(&s.Inducing, "inducing", 0, "`M` inducing examples of --method subset or nystrom, or with --select strength inducing rows (default as many as have 2000 outputs)")
 	f.Float64Var(&s.Within, "within", 0, "leave out rows that say nothing, so that for 99 % of a sample of test rows the variance is at most 1+`PART` times that of all rows; --method exact becomes kept, whose default is 0.05, and nystrom passes over the rows kept alone")
 	f.BoolVar(&s.Certify, "certify", false, "of --method kept: pass over all rows left out once more, for bounds of what they would change instead of estimates from a sample")
