@@ -72,7 +72,7 @@ func (p *Posterior) Explain(ctx context.Context, rows *Rows, o *ExplainOptions) 
 	if top < 0 {
 		return nil, fmt.Errorf("funcgp: ExplainOptions.Top is %d; give how many terms to list, or 0 for 8", top)
 	}
-	e, err := explain.New(p.post.Dual, p.post.Kernel, &explain.Options{Top: top, ErrorBars: true, MaxMemory: p.problem.Limits.Memory})
+	e, err := explain.New(p.post.Dual, p.post.Kernel, &explain.Options{Top: top, ErrorBars: true, Limits: linearize.Limits{Memory: p.problem.Limits.Memory}})
 	if err != nil {
 		return nil, named(err)
 	}

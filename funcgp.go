@@ -35,20 +35,16 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // ErrClosed is the error of a call on a posterior that was closed.
 var ErrClosed = errors.New("funcgp: the posterior is closed")
 
-// Limits bound what a call may take. The zero value bounds nothing but memory.
-type Limits struct {
-	// MaxMemory is the most memory in bytes that a computation may take; 0 is 80 % of what is free. What
-	// needs more is an error that says how much.
-	MaxMemory int64
-	// Progress is told, from any goroutine, that done of total parts of a stage are done; nil tells nobody.
-	Progress func(stage string, done, total int) `json:"-"`
-}
+// Limits bound what a call may take: Memory in bytes, 0 for 80 % of what is free, and Progress, which is told of done of
+// total parts of a stage, from any goroutine.
+type Limits = linearize.Limits
 
 // A Model is a trained network. The zero value is the built-in one, which tells the digits 4 and 9 apart.
 type Model struct {

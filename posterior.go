@@ -46,7 +46,7 @@ func Open(ctx context.Context, path string, o *OpenOptions) (*Posterior, error) 
 	if o == nil {
 		o = &OpenOptions{}
 	}
-	q := &problem.Flags{Model: problem.ModelFlags{Path: o.Model}, Data: problem.DataFlags{Name: o.Data}, Limits: problem.LimitFlags{Memory: o.MaxMemory}}
+	q := &problem.Flags{Model: problem.ModelFlags{Path: o.Model}, Data: problem.DataFlags{Name: o.Data}, Limits: problem.LimitFlags{Memory: o.Memory}}
 	return start(ctx, q, path, &o.Limits, func(ctx context.Context, c *job.Job, p *problem.Problem) (*problem.Problem, *inference.Posterior, error) {
 		post, err := inference.Answer(ctx, c, p, nil, "loo")
 		return p, post, err
@@ -65,7 +65,7 @@ func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error
 		Data: problem.DataFlags{Name: d.Source, TestFile: d.TestFile, ValidFile: d.ValidFile, Target: d.Target, ID: d.ID, Weights: d.RowWeights,
 			ClassText: problem.JoinNames(d.Classes), ClassNameText: problem.JoinNames(d.ClassNames), Count: d.TrainCount, RowsFile: d.TrainFile},
 		Task:    problem.TaskFlags{Likelihood: o.Likelihood, ClassWeights: o.ClassWeights},
-		Limits:  problem.LimitFlags{Seed: o.Seed, Memory: o.MaxMemory},
+		Limits:  problem.LimitFlags{Seed: o.Seed, Memory: o.Memory},
 		Scaling: problem.ScalingFlags{Standardize: o.Standardize},
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Bind)) {

@@ -18,7 +18,7 @@ var goNames = map[string]string{
 	"class-weights": "ClassWeights", "label-smoothing": "LabelSmoothing",
 	"prior-precision": "Precision", "weight-decay": "WeightDecay", "tune-prior": "Tuned", "at": "Prior",
 	"method": "Method.Name", "inducing": "Method.Inducing", "within": "Method.Within", "select": "Method.Select",
-	"coverage": "coverage", "max-memory": "MaxMemory", "with-inputs": "SaveOptions.Inputs", "without-inputs": "SaveOptions.WithoutInputs", "contrast": "ExplainOptions.Against", "top": "ExplainOptions.Top",
+	"coverage": "coverage", "max-memory": "Limits.Memory", "with-inputs": "SaveOptions.Inputs", "without-inputs": "SaveOptions.WithoutInputs", "contrast": "ExplainOptions.Against", "top": "ExplainOptions.Top",
 }
 
 var flagName = regexp.MustCompile(`(?:gpexplain [a-z]+ )?--([a-z][a-z-]*)`)

@@ -49,7 +49,7 @@ func TestErrorsNameGo(t *testing.T) {
 			where, field = "", name
 		}
 		found := false
-		for _, of := range []any{Model{}, Data{}, Method{}, FitOptions{}, SaveOptions{}, ExplainOptions{}} {
+		for _, of := range []any{Model{}, Data{}, Method{}, FitOptions{}, SaveOptions{}, ExplainOptions{}, Limits{}} {
 			ty := reflect.TypeOf(of)
 			if _, has := ty.FieldByName(field); has && (where == "" || where == ty.Name()) {
 				found = true
@@ -64,7 +64,7 @@ func TestErrorsNameGo(t *testing.T) {
 	list := warningsInGo([]error{errors.New("raise --max-memory"), linearize.NewWarning("c", 1, 2, "Give --tune-prior.", "it is --within.")})
 	inLibrary := warningsInGo([]error{linearize.NewWarning("taken-for-constants", 1, 2, "Name what was learnt in ReadOptions.Learn.", "a tensor was.")})
 	require.Equal(t, "a tensor was. Name what was learnt in Model.Learn (gpexplain inspect lists all).", inLibrary[0].Error())
-	require.Equal(t, "raise MaxMemory", list[0].Error())
+	require.Equal(t, "raise Limits.Memory", list[0].Error())
 	require.Equal(t, "it is Method.Within. Give Tuned.", list[1].Error())
 }
 

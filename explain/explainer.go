@@ -57,12 +57,9 @@ type Options struct {
 	// Tile is the number of training examples handled at once; 0 means as many
 	// as take about 16 MiB.
 	Tile int
-	// MaxMemory is the number of bytes that Without and Layers may plan with; 0 means 80 % of
-	// what the machine has free (see gp.MemoryBudget).
-	MaxMemory int64
-	// Progress, if not nil, is called with the number of training examples whose
-	// influence at their own inputs is known, from one goroutine.
-	Progress func(done, total int)
+	// Limits hear of the training examples whose influence at their own inputs is known. Without and Layers plan with
+	// Memory.
+	linearize.Limits
 }
 
 // A PriorMean gives m(x), stacked, length N·C. An ntk.Kernel is one.
@@ -162,7 +159,7 @@ func New(d gp.Dual, prior PriorMean, o *Options) (*Explainer, error) {
 	if len(e.alpha) != e.n*e.c || len(e.pseudo) != e.n*e.c {
 		panic("explain: dual vectors do not match the training data")
 	}
-	if o.Top < 0 || o.Similar < 0 || o.Tile < 0 || o.MaxMemory < 0 {
+	if o.Top < 0 || o.Similar < 0 || o.Tile < 0 || o.Memory < 0 {
 		panic("explain: negative option")
 	}
 	if o.Terms != gp.PosteriorTerms && o.Terms != gp.RawTerms {

@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -92,9 +93,7 @@ func (e *Explainer) fill(ctx context.Context, need []bool, known *[]bool, learn 
 					done++
 				}
 			}
-			if e.options.Progress != nil {
-				e.options.Progress(done, total)
-			}
+			e.options.Show(gp.StageLeaveOneOut, done, total)
 			return nil
 		})
 	})

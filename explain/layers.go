@@ -48,7 +48,7 @@ func (e *Explainer) split(ctx context.Context, x *linearize.Batch, work [][]tall
 		vectors += groups * len(work[t])
 	}
 	need := func(n int) int64 { return memory.Mul(8*int64(vectors), memory.Mul(int64(n), int64(e.c))) }
-	if err := gp.CheckMemory("terms split by layer", gp.TrainingExamples, e.n, e.options.MaxMemory, need); err != nil {
+	if err := gp.CheckMemory("terms split by layer", gp.TrainingExamples, e.n, e.options.Memory, need); err != nil {
 		return err
 	}
 	// Compute wᵀκ_g(x*,X) of each tally, a row for each group.

@@ -211,6 +211,6 @@ func TestLayersThatAreRefused(t *testing.T) {
 	require.EqualError(t, err, "explain: the terms of a *gp.Posterior cannot be split by layer; use an exact posterior or one of kept rows")
 
 	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
-	e := testref.Must(explain.New(post, q.Kernel, &explain.Options{Layers: kernels, MaxMemory: 1000}))(t)
+	e := testref.Must(explain.New(post, q.Kernel, &explain.Options{Layers: kernels, Limits: linearize.Limits{Memory: 1000}}))(t)
 	testref.As[*gp.MemoryError](t, testref.Err(e.Explain(t.Context(), q.Test)))
 }

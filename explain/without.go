@@ -56,7 +56,7 @@ func (e *Explainer) Without(ctx context.Context, rows []int) (*Without, error) {
 		all := memory.Mul(int64(w.e.n), memory.Mul(c, c+1))
 		return memory.Mul(8, memory.Add(all, memory.Mul(2, memory.Mul(int64(n), c))))
 	}
-	if err := gp.CheckMemory("predictions without each training example", gp.TrainingExamples, len(w.rows), w.e.options.MaxMemory, need); err != nil {
+	if err := gp.CheckMemory("predictions without each training example", gp.TrainingExamples, len(w.rows), w.e.options.Memory, need); err != nil {
 		return nil, err
 	}
 	if err := e.know(ctx, w.need); err != nil {

@@ -360,16 +360,16 @@ func TestWithoutUnknown(t *testing.T) {
 func TestWithoutRefusesAndStops(t *testing.T) {
 	q := testkit.Problems(t)[0]
 	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
-	small := testref.Must(explain.New(post, q.Kernel, &explain.Options{MaxMemory: 600}))(t)
+	small := testref.Must(explain.New(post, q.Kernel, &explain.Options{Limits: linearize.Limits{Memory: 600}}))(t)
 	e := testref.As[*gp.MemoryError](t, testref.Err(small.Without(t.Context(), nil)))
 	require.Positive(t, e.Largest)
 	require.Less(t, e.Largest, q.N)
 
 	var done []int
-	x := testref.Must(explain.New(post, q.Kernel, &explain.Options{Progress: func(d, total int) {
+	x := testref.Must(explain.New(post, q.Kernel, &explain.Options{Limits: linearize.Limits{Progress: func(_ string, d, total int) {
 		require.Equal(t, 3, total)
 		done = append(done, d)
-	}}))(t)
+	}}}))(t)
 	for _, rows := range [][]int{{}, {1, 1}, {2, 1}, {-1}, {q.N}} {
 		require.Panics(t, func() { _, _ = x.Without(t.Context(), rows) })
 	}

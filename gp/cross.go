@@ -28,13 +28,13 @@ var _ Cross = (*exactCross)(nil)
 // T·C×N·C; TileTo copies from them. Where rounding would make the sum
 // Σ C(x, x_i) b_i miss its value, or takes most digits of C, iterative refinement
 // restores them, which costs as much again. Cross fails with a *MemoryError where
-// the two matrices take more than Options.MaxMemory.
+// the two matrices take more than Options.Memory.
 func (e *Exact) Cross(ctx context.Context, x *linearize.Batch) (Cross, error) {
 	t, c := e.set().Check(x)
 	if err := ctx.Err(); err != nil {
 		return nil, stopped("solving for a cross-kernel", err)
 	}
-	err := CheckMemory("a cross-kernel", TestExamples, t, e.o.MaxMemory, func(t int) int64 {
+	err := CheckMemory("a cross-kernel", TestExamples, t, e.o.Memory, func(t int) int64 {
 		return memory.Mul(16, memory.Mul(int64(t)*int64(c), int64(e.g.n)))
 	})
 	if err != nil {

@@ -78,7 +78,7 @@ func (e *Exact) checkDowndate(rows []int, matrices int) error {
 			panic("gp: rows of training examples do not ascend")
 		}
 	}
-	return CheckMemory("leaving out training examples together", TrainingExamples, len(rows), e.o.MaxMemory, func(n int) int64 {
+	return CheckMemory("leaving out training examples together", TrainingExamples, len(rows), e.o.Memory, func(n int) int64 {
 		return memory.Mul(8*int64(matrices), memory.Mul(memory.Mul(int64(n), int64(e.outputs())), int64(e.g.n)))
 	})
 }

@@ -93,7 +93,7 @@ func newExact(ctx context.Context, k ntk.Kernel, x *linearize.Batch, o *Options)
 		}
 		e.o.Reuse, e.g, from.g = nil, from.g, gram{}
 	} else {
-		err := CheckMemory("an exact posterior", TrainingExamples, n, e.o.MaxMemory, func(n int) int64 { return Bytes(n, c) })
+		err := CheckMemory("an exact posterior", TrainingExamples, n, e.o.Memory, func(n int) int64 { return Bytes(n, c) })
 		if err != nil {
 			return nil, err
 		}

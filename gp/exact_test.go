@@ -160,16 +160,16 @@ func TestCancel(t *testing.T) {
 		require.Less(t, done, total)
 		cancel()
 	}
-	_, err := gp.Fit(ctx, k, q.train, q.sites(t), &gp.Options{Progress: progress})
+	_, err := gp.Fit(ctx, k, q.train, q.sites(t), &gp.Options{Limits: linearize.Limits{Progress: progress}})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, 1, blocks)
 
 	ctx, cancel = context.WithCancel(t.Context())
-	_, err = gp.Refit(ctx, q.kernel, q.train, gp.NewTargets(q.y, q.lik), &gp.Options{Progress: func(stage string, _, _ int) {
+	_, err = gp.Refit(ctx, q.kernel, q.train, gp.NewTargets(q.y, q.lik), &gp.Options{Limits: linearize.Limits{Progress: func(stage string, _, _ int) {
 		if stage == gp.StageNewton {
 			cancel()
 		}
-	}})
+	}}})
 	require.ErrorIs(t, err, context.Canceled)
 
 	e := q.fit(t, nil)
@@ -181,12 +181,12 @@ func TestCancel(t *testing.T) {
 func TestMemory(t *testing.T) {
 	q := newProblem("categorical", 6, 4, glm.Categorical{}, 1)
 	need := gp.Bytes(q.n, q.c)
-	_, err := gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), &gp.Options{MaxMemory: need - 1})
+	_, err := gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), &gp.Options{Limits: linearize.Limits{Memory: need - 1}})
 	short := testref.As[*gp.MemoryError](t, err)
 	require.Equal(t, gp.MemoryError{Op: short.Op, Needed: need, Available: need - 1, Largest: q.n - 1, Unit: gp.TrainingExamples}, *short)
 	require.ErrorContains(t, err, "at most 13 training examples fit")
 
-	e := q.fit(t, &gp.Options{MaxMemory: need})
+	e := q.fit(t, &gp.Options{Limits: linearize.Limits{Memory: need}})
 	// Three of the test examples share 3·4×14·4 numbers with the training
 	// examples, twice over.
 	require.NoError(t, testref.Err(e.Cross(t.Context(), q.test.Slice(0, 3))))

@@ -93,7 +93,7 @@ func (e *Exact) GroupTermsOf(ctx context.Context, groups []ntk.Kernel, alpha []f
 				dense.Gemv(blas.Trans, 1, dense.Cols(kg, rows, tail), dense.Vector(from[:rows]), 1, dense.Vector(on[rows:]))
 			}
 		}
-		e.o.Progress(StageInvert, hi, n)
+		e.o.Show(StageInvert, hi, n)
 	}
 	for g := range groups {
 		t.Quad[g] = floats.Dot(alpha, t.kalpha[g])

@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -79,7 +80,7 @@ func TestReuse(t *testing.T) {
 		s := q.sites(t)
 		want := q.fit(t, nil)
 		from := testref.Must(gp.Fit(t.Context(), other.kernel, q.train, s, nil))(t)
-		got, err := gp.Fit(t.Context(), q.kernel, q.train, s, &gp.Options{Reuse: from, MaxMemory: 1})
+		got, err := gp.Fit(t.Context(), q.kernel, q.train, s, &gp.Options{Reuse: from, Limits: linearize.Limits{Memory: 1}})
 		require.NoError(t, err, "it takes no memory")
 		require.Equal(t, want.Alpha(), got.Alpha())
 		require.Equal(t, want.EvidenceLinearGaussian(), got.EvidenceLinearGaussian())

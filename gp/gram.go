@@ -26,7 +26,7 @@ func newGram(n int) gram { return gram{n: n, data: make([]float64, n*(n+1))} }
 // copyGram returns a copy of K and no factor, for what is named, where so much memory is free.
 func (e *Exact) copyGram(ctx context.Context, what string) (gram, error) {
 	c, g := e.outputs(), e.g
-	if err := CheckMemory(what, TrainingExamples, e.x.Len(), e.o.MaxMemory, func(n int) int64 { return Bytes(n, c) }); err != nil {
+	if err := CheckMemory(what, TrainingExamples, e.x.Len(), e.o.Memory, func(n int) int64 { return Bytes(n, c) }); err != nil {
 		return gram{}, err
 	}
 	to := newGram(g.n)
@@ -80,7 +80,7 @@ func (g gram) form(ctx context.Context, k ntk.Kernel, x *linearize.Batch, o *Opt
 		if err := g.checkRows(lo*c, hi*c, c); err != nil {
 			return err
 		}
-		o.Progress(StageKernel, hi, n)
+		o.Show(StageKernel, hi, n)
 	}
 	return nil
 }

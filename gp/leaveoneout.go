@@ -25,7 +25,7 @@ func (e *Exact) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []
 	if mean == nil && cov == nil {
 		return nil
 	}
-	progress := func(done int) { e.o.Progress(StageLeaveOneOut, done, n) }
+	progress := func(done int) { e.o.Show(StageLeaveOneOut, done, n) }
 	return e.eachOwn(ctx, rows, progress, func(at int, o own) error {
 		i := rows[at]
 		own := mat.NewDense(c, c, nil)

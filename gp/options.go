@@ -1,6 +1,10 @@
 package gp
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/funcgp/funcgp/linearize"
+)
 
 // Mean chooses the predictive mean of Fit.
 type Mean int
@@ -26,11 +30,7 @@ type Options struct {
 	Mean Mean
 	// MaxIter bounds the Newton steps of a refit; 0 means 100.
 	MaxIter int
-	// MaxMemory is the number of bytes that may be taken; 0 means 80 % of
-	// what the machine has free (see MemoryBudget).
-	MaxMemory int64
-	// Progress, if not nil, is called as work is done, from one goroutine.
-	Progress func(stage string, done, total int)
+	linearize.Limits
 	// Reuse, if not nil, is an earlier posterior of as many training examples and
 	// outputs. The new one takes its memory, and the Newton steps of a Refit start
 	// with the sites at the mode of a Reuse that is itself a refit, or was conditioned
@@ -47,12 +47,9 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	if d.MaxIter < 0 || d.MaxMemory < 0 || d.Mean < Network || d.Mean > LinearGaussian {
+	if d.MaxIter < 0 || d.Memory < 0 || d.Mean < Network || d.Mean > LinearGaussian {
 		panic("gp: invalid options")
 	}
 	d.MaxIter = cmp.Or(d.MaxIter, 100)
-	if d.Progress == nil {
-		d.Progress = func(string, int, int) {}
-	}
 	return d
 }

@@ -162,7 +162,7 @@ const rounding = 1e-12
 // JointTo writes the mean, T×C, and the joint covariance of all outputs of
 // all examples of x, T·C×T·C (E6). It takes 8·T·C·N·C bytes beside the
 // result, and fails with a *MemoryError where both together take more than
-// Options.MaxMemory.
+// Options.Memory.
 func (e *Exact) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := e.set().Check(x)
 	if err := ctx.Err(); err != nil {
@@ -177,7 +177,7 @@ func (e *Exact) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.
 		rows := memory.Mul(int64(t), int64(c))
 		return memory.Mul(8, memory.Mul(rows, memory.Add(rows, int64(e.g.n))))
 	}
-	if err := CheckMemory("a joint covariance", TestExamples, t, e.o.MaxMemory, need); err != nil {
+	if err := CheckMemory("a joint covariance", TestExamples, t, e.o.Memory, need); err != nil {
 		return err
 	}
 	dense.SizeTo(cov, t*c, t*c)

@@ -76,7 +76,7 @@ func (e *Exact) newton(ctx context.Context, y *Targets, start *newton.Point, f [
 		if err := e.condition(ctx, sites); err != nil {
 			return nil, err
 		}
-		e.o.Progress(StageNewton, s.Steps+1, 0)
+		e.o.Show(StageNewton, s.Steps+1, 0)
 		return e.point(e.alpha, e.kalpha), nil
 	})
 	if err != nil {

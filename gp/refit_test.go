@@ -420,9 +420,9 @@ func TestConditionNeedsMemory(t *testing.T) {
 	q := problems(t)[0]
 	s, err := gp.NewSites(gp.NewTargets(q.y, q.lik), q.train.F)
 	require.NoError(t, err)
-	e := testref.Must(gp.Fit(t.Context(), q.kernel, q.train, s, &gp.Options{MaxMemory: gp.Bytes(q.n, q.c)}))(t)
+	e := testref.Must(gp.Fit(t.Context(), q.kernel, q.train, s, &gp.Options{Limits: linearize.Limits{Memory: gp.Bytes(q.n, q.c)}}))(t)
 	require.NoError(t, testref.Err(e.Condition(t.Context(), gp.UniformSites(q.n, q.c, 1))))
-	e, err = gp.Fit(t.Context(), q.kernel, q.train, s, &gp.Options{Reuse: e, MaxMemory: 1})
+	e, err = gp.Fit(t.Context(), q.kernel, q.train, s, &gp.Options{Reuse: e, Limits: linearize.Limits{Memory: 1}})
 	require.NoError(t, err) // the memory is there
 	testref.As[*gp.MemoryError](t, testref.Err(e.Condition(t.Context(), gp.UniformSites(q.n, q.c, 1))))
 	require.Panics(t, func() { gp.UniformSites(2, 1, 0) })

@@ -50,7 +50,7 @@ func FitKept(ctx context.Context, k ntk.Kernel, x linearize.Source, s *Sites, ke
 	case o != nil && o.Mean != Network:
 		panic("gp: a posterior of kept rows has the mean of the network")
 	}
-	err := CheckMemory("an exact posterior of kept rows", KeptRows, kept.Len(), o.withDefaults().MaxMemory, func(n int) int64 { return Bytes(n, 1) })
+	err := CheckMemory("an exact posterior of kept rows", KeptRows, kept.Len(), o.withDefaults().Memory, func(n int) int64 { return Bytes(n, 1) })
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +287,7 @@ func (t *Thinned) Jacobian(ctx context.Context, x *linearize.Batch) (*linearize.
 	need := func(examples int) int64 {
 		return memory.Mul(memory.Mul(int64(examples), int64(x.Outputs())), memory.Add(memory.Mul(8, int64(x.P)), memory.Mul(40, int64(n))))
 	}
-	if err := CheckMemory("a cross-kernel", TestExamples, x.Len(), t.e.o.MaxMemory, need); err != nil {
+	if err := CheckMemory("a cross-kernel", TestExamples, x.Len(), t.e.o.Memory, need); err != nil {
 		return nil, err
 	}
 	var gain mat.Dense
@@ -377,7 +377,7 @@ func (t *Thinned) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows 
 		if err != nil {
 			return shifted(err, lo)
 		}
-		t.e.o.Progress(StageLeaveOneOut, hi, n)
+		t.e.o.Show(StageLeaveOneOut, hi, n)
 	}
 	return nil
 }

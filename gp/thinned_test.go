@@ -303,7 +303,7 @@ func TestKeepRefusals(t *testing.T) {
 	require.ErrorIs(t, testref.Err(gp.FitKept(t.Context(), q.kernel, q.train, &zero, none, nil)), gp.ErrNoExamples)
 	k := testref.Must(gp.Keep(t.Context(), q.kernel, q.train, s, nil))(t)
 	var memory *gp.MemoryError
-	_, err := gp.FitKept(t.Context(), q.kernel, q.train, s, k, &gp.Options{MaxMemory: 100})
+	_, err := gp.FitKept(t.Context(), q.kernel, q.train, s, k, &gp.Options{Limits: linearize.Limits{Memory: 100}})
 	require.ErrorAs(t, err, &memory)
 	for _, o := range []gp.KeepOptions{{Strength: -1}, {Most: -1}, {PriorVariance: -1}} {
 		require.Panics(t, func() { _, _ = gp.Keep(t.Context(), q.kernel, q.train, s, &o) })

@@ -72,7 +72,7 @@ func (b *basis) gram(ctx context.Context, o *Options) (blas64.Symmetric, error) 
 		if err := sites.NotFiniteRows("kernel of inducing examples", dense.View(dense.Cols(panel, 0, hi*per)), lo, per); err != nil {
 			return blas64.Symmetric{}, err
 		}
-		o.Progress(StageInducing, hi, m)
+		o.Show(StageInducing, hi, m)
 	}
 	return blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: a.Data}, nil
 }

@@ -49,7 +49,7 @@ func newBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, n int, refit boo
 	}
 	z.check()
 	c, per := z.outputs(), z.per()
-	err := z.checkMemory("a sparse posterior", o.MaxMemory, func(m int) int64 { return RowBytes(memory.MulInt(m, per), n, c, refit) })
+	err := z.checkMemory("a sparse posterior", o.Memory, func(m int) int64 { return RowBytes(memory.MulInt(m, per), n, c, refit) })
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +243,7 @@ func (b *basis) eachChunkOf(ctx context.Context, x linearize.Source, c int, o *O
 		if err := do(chunk{first: first, x: batch, rows: batch.Len() * c}); err != nil {
 			return err
 		}
-		o.Progress(stage, first+batch.Len(), n)
+		o.Show(stage, first+batch.Len(), n)
 		return nil
 	})
 }

@@ -209,7 +209,7 @@ func (s *checkpointer) eachChunk(ctx context.Context, b *basis, x linearize.Sour
 		return nil
 	}
 	shifted := *o
-	shifted.Progress = func(stage string, done, total int) { o.Progress(stage, first+done, first+total) }
+	shifted.Progress = func(stage string, done, total int) { o.Show(stage, first+done, first+total) }
 	done, saved := first, first
 	err := b.eachChunk(ctx, linearize.From(x, first), &shifted, stage, func(p chunk) error {
 		p.first += first

@@ -303,11 +303,11 @@ func TestCheckpointWhenCanceled(t *testing.T) {
 				got = append(got, [2]int{done, total})
 				return fail
 			},
-			Progress: func(stage string, done, total int) {
+			Limits: linearize.Limits{Progress: func(stage string, done, total int) {
 				if stage == sparse.StageData {
 					cancel()
 				}
-			},
+			}},
 		})
 		return got, err
 	}
@@ -364,12 +364,12 @@ func TestCheckpointEvery(t *testing.T) {
 	keep(t, o, &all)
 	require.NoError(t, testref.Err(startFit(t.Context(), q, q.Train, z, o)))
 	var done []int
-	o = &sparse.Options{Resume: resumed(t, all[2]), Progress: func(stage string, n, total int) {
+	o = &sparse.Options{Resume: resumed(t, all[2]), Limits: linearize.Limits{Progress: func(stage string, n, total int) {
 		if stage == sparse.StageData {
 			require.Equal(t, q.N, total)
 			done = append(done, n)
 		}
-	}}
+	}}}
 	require.NoError(t, testref.Err(startFit(t.Context(), q, q.Train, z, o)))
 	require.Equal(t, []int{8192, 10240, 10250}, done)
 	require.Panics(t, func() { startFit(t.Context(), q, q.Train, z, &sparse.Options{CheckpointEvery: -1}) })

@@ -98,7 +98,7 @@ func newCholesky(ctx context.Context, k ntk.Kernel, x linearize.Source, m int, o
 	copy(f.left.w, f.prior)
 	f.largest = slices.Max(f.prior)
 	rows := len(f.prior) * f.c
-	err = gp.CheckMemory("pivoted Cholesky over the data", gp.InducingExamples, m, f.o.MaxMemory, func(m int) int64 {
+	err = gp.CheckMemory("pivoted Cholesky over the data", gp.InducingExamples, m, f.o.Memory, func(m int) int64 {
 		width := memory.Mul(int64(m), int64(f.c))
 		return memory.Mul(8, memory.Add(memory.Mul(int64(rows), width), memory.Mul(int64(linearize.Tile(f.c)*f.c), width)))
 	})
@@ -309,6 +309,6 @@ func (f *cholesky) addColumns(ctx context.Context, batch *linearize.Batch, pool,
 	for _, e := range chosen {
 		f.left.take(e)
 	}
-	f.o.Progress(StageSelect, len(f.left.rows), f.m)
+	f.o.Show(StageSelect, len(f.left.rows), f.m)
 	return nil
 }

@@ -26,7 +26,7 @@ const preparedBytes = 1 << 30
 // kinds of terms. Cross multiplies both by the Jacobian of Z beforehand and keeps
 // 16·T·C·P bytes, or does not where that is more than 1 GiB. It fails with a
 // *gp.MemoryError where these and the features of x need more than
-// Options.MaxMemory.
+// Options.Memory.
 //
 // Where K_ZZ has full rank, the result is a gp.CombinedCross. Where K_ZZ is
 // singular to working precision, a tile is a product of features instead. Those
@@ -48,7 +48,7 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, er
 		}
 		return n
 	}
-	if err := gp.CheckMemory("a cross-kernel", gp.TestExamples, t, p.o.MaxMemory, need); err != nil {
+	if err := gp.CheckMemory("a cross-kernel", gp.TestExamples, t, p.o.Memory, need); err != nil {
 		return nil, err
 	}
 	phi, err := newFeaturesOf(p.b, q.rows).of(ctx, chunk{x: x, rows: q.rows})

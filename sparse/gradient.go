@@ -18,7 +18,7 @@ import (
 // log s_g, the log prior variance of each group, at fixed sites (E10). groups
 // are the kernels K_g = s_g J_g J_gᵀ. It takes one pass over the data, with
 // the cross-kernel of every group, and fails with a *gp.MemoryError where its
-// scratch passes Options.MaxMemory.
+// scratch passes Options.Memory.
 //
 // Where K_ZZ is singular to working precision (a warning of inducing-rank), the derivative of
 // K_ZZ⁻¹ loses digits.
@@ -62,7 +62,7 @@ func (p *Posterior) gradient(ctx context.Context, groups []ntk.Kernel, fit float
 		return p.subset.gradient(ctx, groups, fit)
 	}
 	r, c := p.Rank(), p.b.c
-	err := p.b.z.checkMemory("a gradient", p.o.MaxMemory, func(m int) int64 {
+	err := p.b.z.checkMemory("a gradient", p.o.Memory, func(m int) int64 {
 		// Two squares and a group's K_ZZ; four tiles of features.
 		mc := memory.Mul(int64(m), int64(p.b.per))
 		return memory.Mul(8, memory.Mul(mc, memory.Add(memory.Mul(3, mc), memory.Mul(4, int64(linearize.Tile(c)*c)))))

@@ -193,7 +193,7 @@ func (a *keptAdder) addResiduals(ctx context.Context) error {
 		}
 	}
 	quiet := *a.o
-	quiet.Progress = func(string, int, int) {}
+	quiet.Progress = nil
 	err := a.b.eachSum(ctx, linearize.Combine(a.x, r), r, &quiet, StageData, func(p chunk) error {
 		m := make([]float64, p.rows)
 		a.b.k.MeanTo(m, p.x)

@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -89,7 +90,7 @@ func TestPreparedForOthers(t *testing.T) {
 	p, other := q.fit(t, q.some(t), nil), q.fit(t, q.inducing(t, 1, 2, 3), nil)
 	prepared := testref.Must(p.Prepare(t.Context(), q.Test))(t)
 	require.Panics(t, func() { _ = other.PredictPreparedTo(t.Context(), new(mat.Dense), nil, prepared) })
-	_, err := q.fit(t, q.some(t), &sparse.Options{MaxMemory: 1 << 20}).Prepare(t.Context(), q.Test)
+	_, err := q.fit(t, q.some(t), &sparse.Options{Limits: linearize.Limits{Memory: 1 << 20}}).Prepare(t.Context(), q.Test)
 	require.NoError(t, err)
 }
 

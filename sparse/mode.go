@@ -66,7 +66,7 @@ func (p *Projected) Mode(ctx context.Context, train *Prepared, factor float64, y
 		if m.p, err = newProjected(ctx, l.b, sums, &p.o); err != nil {
 			return nil, err
 		}
-		p.o.Progress(StageNewton, s.Steps+1, 0)
+		p.o.Show(StageNewton, s.Steps+1, 0)
 		return l.point(m.p.w), nil
 	})
 	if err != nil {

@@ -31,12 +31,8 @@ type Options struct {
 	PrecisionByFraction bool
 	// MaxIter bounds the Newton steps of a refit; 0 means 100.
 	MaxIter int
-	// MaxMemory is the number of bytes that a call may allocate; 0 means 80 % of
-	// what the machine has free (gp.MemoryBudget).
-	MaxMemory int64
-	// Progress, if not nil, is called from one goroutine as work is done. The
-	// stages are StageSelect and those after it.
-	Progress func(stage string, done, total int)
+	// Limits hear of StageSelect and the stages after it.
+	linearize.Limits
 	// Checkpoint, if not nil, is called by Fit and Refit every
 	// CheckpointEvery examples of a pass that sums over the data, and of the pass
 	// for α of a Nyström Fit, at the end of each, and when ctx ends one. done of
@@ -65,14 +61,11 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	bad := d.MaxIter < 0 || d.MaxMemory < 0 || d.CheckpointEvery < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian
+	bad := d.MaxIter < 0 || d.Memory < 0 || d.CheckpointEvery < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian
 	if bad {
 		panic("sparse: invalid options")
 	}
 	d.MaxIter = cmp.Or(d.MaxIter, 100)
-	if d.Progress == nil {
-		d.Progress = func(string, int, int) {}
-	}
 	return d
 }
 

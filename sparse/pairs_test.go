@@ -366,10 +366,10 @@ func TestPairsMemory(t *testing.T) {
 	need := sparse.RowBytes(z.Len(), q.N, q.C, false)
 	require.Equal(t, sparse.Bytes(4, q.N, q.C, false), sparse.RowBytes(4*q.C, q.N, q.C, false))
 	require.Equal(t, int64(math.MaxInt64), sparse.RowBytes(math.MaxInt, 3, 10, true))
-	_, err := sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), z, &sparse.Options{MaxMemory: need - 1})
+	_, err := sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), z, &sparse.Options{Limits: linearize.Limits{Memory: need - 1}})
 	e := testref.As[*gp.MemoryError](t, err)
 	require.Equal(t, gp.MemoryError{Op: e.Op, Needed: need, Available: need - 1, Largest: z.Len() - 1, Unit: gp.InducingPairs}, *e)
 	require.ErrorContains(t, err, "inducing pairs fit")
-	_, err = sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), z, &sparse.Options{MaxMemory: need})
+	_, err = sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), z, &sparse.Options{Limits: linearize.Limits{Memory: need}})
 	require.NoError(t, err)
 }

@@ -128,7 +128,7 @@ func TestSubsetIsNotUpdated(t *testing.T) {
 func TestMemoryIsPlanned(t *testing.T) {
 	q := problems(t)[5]
 	limit := sparse.Bytes(5, q.N, q.C, false)
-	_, err := sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), q.some(t), &sparse.Options{MaxMemory: limit})
+	_, err := sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), q.some(t), &sparse.Options{Limits: linearize.Limits{Memory: limit}})
 	e := testref.As[*gp.MemoryError](t, err)
 	require.Equal(t, 5, e.Largest)
 	require.Equal(t, sparse.Bytes(7, q.N, q.C, false), e.Needed)
@@ -138,7 +138,7 @@ func TestMemoryIsPlanned(t *testing.T) {
 
 	p := q.fit(t, q.some(t), nil)
 	require.NotNil(t, p)
-	small, err := sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), q.inducing(t, 1), &sparse.Options{MaxMemory: sparse.Bytes(1, q.N, q.C, false)})
+	small, err := sparse.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), q.inducing(t, 1), &sparse.Options{Limits: linearize.Limits{Memory: sparse.Bytes(1, q.N, q.C, false)}})
 	require.NoError(t, err)
 	big := gptest.Another(testRand(), q.Train, 400)
 	me := testref.As[*gp.MemoryError](t, small.JointTo(t.Context(), nil, new(mat.Dense), big))
@@ -173,12 +173,12 @@ func TestContext(t *testing.T) {
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		calls := 0
-		err := run(ctx, &sparse.Options{Progress: func(s string, done, total int) {
+		err := run(ctx, &sparse.Options{Limits: linearize.Limits{Progress: func(s string, done, total int) {
 			if s == stage {
 				calls++
 				cancel()
 			}
-		}})
+		}}})
 		require.ErrorIs(t, err, context.Canceled, stage)
 		require.Equal(t, 1, calls, stage)
 		cancel()
@@ -204,7 +204,7 @@ func TestRefitStopsAtMaxIter(t *testing.T) {
 
 func TestInvalidOptionsPanic(t *testing.T) {
 	q := problems(t)[0]
-	for _, o := range []sparse.Options{{MaxIter: -1}, {MaxMemory: -1}, {Mean: 7}} {
+	for _, o := range []sparse.Options{{MaxIter: -1}, {Limits: linearize.Limits{Memory: -1}}, {Mean: 7}} {
 		require.PanicsWithValue(t, "sparse: invalid options", func() { q.fit(t, q.some(t), &o) })
 	}
 	require.Panics(t, func() { q.fit(t, &sparse.Inducing{Rows: []int{1}, Batch: q.Train}, nil) })

@@ -262,7 +262,7 @@ func blocksOf(dst *mat.Dense, first int, a blas64.General, c int) {
 
 // JointTo writes the mean, T×C, and the joint covariance of all outputs of
 // all examples of x, T·C×T·C (E13). It fails with a *gp.MemoryError where the
-// covariance and the features of x need more than Options.MaxMemory.
+// covariance and the features of x need more than Options.Memory.
 func (p *Projected) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
 	if err := ctx.Err(); err != nil {
@@ -277,7 +277,7 @@ func (p *Projected) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 		rows := memory.Mul(int64(t), int64(c))
 		return memory.Mul(8, memory.Mul(rows, memory.Add(rows, 2*int64(p.b.rows()))))
 	}
-	if err := gp.CheckMemory("a joint covariance", gp.TestExamples, t, p.o.MaxMemory, need); err != nil {
+	if err := gp.CheckMemory("a joint covariance", gp.TestExamples, t, p.o.Memory, need); err != nil {
 		return err
 	}
 	dense.SizeTo(cov, t*c, t*c)
@@ -353,11 +353,11 @@ func prepareBytes(t int, rows int64, c int) int64 {
 
 // Prepare returns the test examples x with their features, in one pass over x. It
 // fails with a *gp.MemoryError where the features need more than
-// Options.MaxMemory.
+// Options.Memory.
 func (p *Projected) Prepare(ctx context.Context, x linearize.Source) (*Prepared, error) {
 	n, c := x.Len(), p.b.c
 	need := func(n int) int64 { return prepareBytes(n, int64(p.b.rows()), c) }
-	if err := gp.CheckMemory("preparing predictions", gp.TestExamples, n, p.o.MaxMemory, need); err != nil {
+	if err := gp.CheckMemory("preparing predictions", gp.TestExamples, n, p.o.Memory, need); err != nil {
 		return nil, err
 	}
 	if n == 0 {

@@ -136,7 +136,7 @@ func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	r.o.Progress(StageNewton, r.search.Steps+1, 0)
+	r.o.Show(StageNewton, r.search.Steps+1, 0)
 	from, next := p.before.point, p.to.point
 	if r.search.Steps == 0 {
 		from = r.newPoint(make([]float64, r.b.rank()))
@@ -275,7 +275,7 @@ func (r *refit) posterior(ctx context.Context, last *pass) (*Posterior, error) {
 		// Compute the sum of a step that was resumed, in another pass.
 		last.sum = make([]float64, r.b.rank())
 		f, quiet := newFeatures(r.b, r.x.Len()), *r.o
-		quiet.Progress = func(string, int, int) {}
+		quiet.Progress = nil
 		if err := r.b.eachChunk(ctx, r.x, &quiet, StageData, func(t chunk) error {
 			phi, err := f.of(ctx, t)
 			if err == nil {

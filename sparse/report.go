@@ -61,7 +61,7 @@ type ReportOptions struct {
 // Report measures the error of the approximation on the test examples x. With a
 // sample, it computes the exact and the sparse posterior given the sample alone,
 // with the sites and inducing examples of p and the mean m + K_*n α. It fails with
-// the error of gp.Fit where the exact one needs more than Options.MaxMemory.
+// the error of gp.Fit where the exact one needs more than Options.Memory.
 func (p *Posterior) Report(ctx context.Context, x *linearize.Batch, o *ReportOptions) (*Report, error) {
 	if o == nil {
 		o = &ReportOptions{}
@@ -111,12 +111,12 @@ func (p *Posterior) sample(ctx context.Context, x *linearize.Batch, o *ReportOpt
 		return nil, err
 	}
 	s := p.sites.Rows(rows)
-	exact, err := gp.Fit(ctx, p.b.k, train, s, &gp.Options{Mean: gp.LinearGaussian, MaxMemory: p.o.MaxMemory})
+	exact, err := gp.Fit(ctx, p.b.k, train, s, &gp.Options{Mean: gp.LinearGaussian, Limits: linearize.Limits{Memory: p.o.Memory}})
 	if err != nil {
 		return nil, err
 	}
 	b := p.Builder()
-	b.o.Mean, b.o.Progress = gp.LinearGaussian, func(string, int, int) {}
+	b.o.Mean, b.o.Progress = gp.LinearGaussian, nil
 	if err := b.Add(ctx, train, s); err != nil {
 		return nil, err
 	}

@@ -118,7 +118,7 @@ func (p *Projected) fields(version int, factor *float64, m, per int) []saved.Fie
 // k is the kernel that it was fitted with, before Options or At changed its prior
 // variances, and z are its inducing examples. It needs no training examples. The
 // loaded posterior predicts bit for bit what the saved one did. LoadProjected uses
-// MaxMemory and Progress of o; the other options are the saved ones.
+// Limits of o; the other options are the saved ones.
 //
 // The numbers stay in the store's memory, so the store must stay open.
 //
@@ -259,7 +259,7 @@ func (l *loader) directions() []float64 { return l.Floats("directions", l.about.
 func (l *loader) projected(z *Inducing) *Projected {
 	s, r := &l.about, l.about.Rank
 	if l.Err() == nil {
-		l.Stop(z.checkMemory("predicting from a saved posterior", l.o.MaxMemory, func(m int) int64 {
+		l.Stop(z.checkMemory("predicting from a saved posterior", l.o.Memory, func(m int) int64 {
 			mc := memory.Mul(int64(m), int64(s.per()))
 			return memory.Mul(8, memory.Mul(mc, mc))
 		}))

@@ -182,7 +182,7 @@ func TestSavedRefusesOthers(t *testing.T) {
 	require.ErrorContains(t, load(q.Train, q.inducing(t, 9, 2, 17, 5, 0, 12, 14), nil), "other rows")
 	require.ErrorContains(t, load(q.Train, &sparse.Inducing{Batch: q.Train.Slice(0, 6)}, nil), "given are 6, 3")
 	require.ErrorContains(t, load(q.Train, &sparse.Inducing{Batch: q.Train.Slice(0, 7)}, nil), "inputs")
-	testref.As[*gp.MemoryError](t, load(q.Train, z, &sparse.Options{MaxMemory: 1000}))
+	testref.As[*gp.MemoryError](t, load(q.Train, z, &sparse.Options{Limits: linearize.Limits{Memory: 1000}}))
 	prior := testref.Must(ntk.NewIsotropic(3, nil))(t)
 	_, err := sparse.Load(t.Context(), f, ntk.New(prior, q.Theta), q.Train, z, nil)
 	require.ErrorContains(t, err, "the prior is another")

@@ -314,7 +314,7 @@ func (s KMeans) Choose(ctx context.Context, k ntk.Kernel, x linearize.Source, m 
 		for _, at := range accepted {
 			f.left.take(pool[at])
 		}
-		f.o.Progress(StageSelect, len(f.left.rows), f.m)
+		f.o.Show(StageSelect, len(f.left.rows), f.m)
 		pool, next = f.left.draw(poolSize(f.c), rng), thinned(rng)
 	}
 	return f.left.rest(m, rng.Perm(x.Len())), nil

@@ -236,7 +236,7 @@ func TestTraceIsLargestLambda(t *testing.T) {
 func TestCholeskyPlansMemory(t *testing.T) {
 	q := problems(t)[0]
 	for _, how := range []sparse.Selector{sparse.Greedy{}, sparse.RandomCholesky{}} {
-		_, err := sparse.Select(t.Context(), how, q.Kernel, q.Train, 10, &sparse.Options{MaxMemory: 5 * 8 * (20 + 2048)})
+		_, err := sparse.Select(t.Context(), how, q.Kernel, q.Train, 10, &sparse.Options{Limits: linearize.Limits{Memory: 5 * 8 * (20 + 2048)}})
 		e := testref.As[*gp.MemoryError](t, err)
 		require.Equal(t, 5, e.Largest)
 	}

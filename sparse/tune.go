@@ -120,7 +120,7 @@ func (s *tuner) try(ctx context.Context, x float64) (float64, error) {
 	}
 	s.at[x] = v
 	s.trials = append(s.trials, Trial{Factor: factor, Score: v})
-	s.p.o.Progress(StageTune, len(s.trials), 0)
+	s.p.o.Show(StageTune, len(s.trials), 0)
 	return v, nil
 }
 

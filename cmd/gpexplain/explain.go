@@ -369,7 +369,7 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 
 // options are the options of an explanation without a page.
 func (s *explainVerb) options(p *problem.Problem, targets []explain.Target, groups []int) *explain.Options {
-	return &explain.Options{Terms: s.kernel, Top: s.top, Targets: targets, Groups: groups, ErrorBars: true, MaxMemory: p.Limits.Memory}
+	return &explain.Options{Terms: s.kernel, Top: s.top, Targets: targets, Groups: groups, ErrorBars: true, Limits: linearize.Limits{Memory: p.Limits.Memory}}
 }
 
 // explanations explains one row, by a pass over the data or from the parts of one.

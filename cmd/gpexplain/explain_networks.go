@@ -128,7 +128,7 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 			for j := range p.Model.Outputs {
 				one.LatentSD = append(one.LatentSD, result.Float(math.Sqrt(pred.Scaled.At(j, j))))
 			}
-			ex, err := explain.New(q.Dual, q.Kernel, &explain.Options{Terms: s.kernel, Targets: targets[i], All: true, MaxMemory: p.Limits.Memory})
+			ex, err := explain.New(q.Dual, q.Kernel, &explain.Options{Terms: s.kernel, Targets: targets[i], All: true, Limits: linearize.Limits{Memory: p.Limits.Memory}})
 			if err != nil {
 				return err
 			}

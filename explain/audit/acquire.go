@@ -23,11 +23,8 @@ type AcquireOptions struct {
 	// Batch is how many rows to choose together; 0 means none.
 	Batch int
 	// Link gives the mutual information, as a predictive.Informer; nil means predictive.DefaultLink.
-	Link      predictive.Link
-	MaxMemory int64 // bytes; 0 means what gp.MemoryBudget says
-	// Progress, if not nil, is called as work is done, from one goroutine, with
-	// StagePool and StageBatch.
-	Progress func(stage string, done, total int)
+	Link predictive.Link
+	linearize.Limits
 }
 
 // A Candidate is a row of the pool.
@@ -78,11 +75,8 @@ func Acquire(ctx context.Context, d gp.Latent, lik glm.Likelihood, pool lineariz
 	if o != nil {
 		q.o = *o
 	}
-	if q.o.Batch < 0 || q.o.MaxMemory < 0 {
+	if q.o.Batch < 0 || q.o.Memory < 0 {
 		panic("audit: options out of range")
-	}
-	if q.o.Progress == nil {
-		q.o.Progress = func(string, int, int) {}
 	}
 	if n := pool.Len(); n == 0 || q.o.Batch > n {
 		return nil, &BatchError{Batch: q.o.Batch, Pool: n}
@@ -100,7 +94,7 @@ func Acquire(ctx context.Context, d gp.Latent, lik glm.Likelihood, pool lineariz
 			return fmt.Errorf("audit: prediction of row %d of the pool and others: %w", first, err)
 		}
 		q.add(first, &mean, &cov)
-		defer q.o.Progress(StagePool, first+b.Len(), n)
+		defer q.o.Show(StagePool, first+b.Len(), n)
 		// Replace the gains by the mutual information where the link has it.
 		m, c := mean.Dims()
 		link := q.o.Link
@@ -208,7 +202,7 @@ func (q *acquirer) choose(ctx context.Context) error {
 func (q *acquirer) chooseAmong(ctx context.Context, rows []int, bound float64) (batch []Chosen, step int, err error) {
 	c := len(q.found.Pool[0].Mean)
 	need := func(m int) int64 { return 8 * int64(m) * int64(c) * int64(m+q.o.Batch+2*c) * int64(c) }
-	if err := gp.CheckMemory("the joint covariance of a pool", gp.TestExamples, len(rows), q.o.MaxMemory, need); err != nil {
+	if err := gp.CheckMemory("the joint covariance of a pool", gp.TestExamples, len(rows), q.o.Memory, need); err != nil {
 		return nil, 0, err
 	}
 	x, err := linearize.Gather(ctx, q.pool, rows)
@@ -256,7 +250,7 @@ func (q *acquirer) chooseAmong(ctx context.Context, rows []int, bound float64) (
 		if sure = sure && gain >= bound; sure {
 			step = k + 1
 		}
-		q.o.Progress(StageBatch, k+1, q.o.Batch)
+		q.o.Show(StageBatch, k+1, q.o.Batch)
 	}
 	return batch, step, nil
 }

@@ -202,7 +202,7 @@ func TestFewCandidatesGiveTheWholePoolsBatch(t *testing.T) {
 	}
 	// 64 rows of 3 outputs fit, 128 do not.
 	limited := *o
-	limited.MaxMemory = 8*3*64*(64+6+6)*3 + 1
+	limited.Memory = 8*3*64*(64+6+6)*3 + 1
 	some := testref.Must(audit.Acquire(t.Context(), post, likelihood(q), pool, &limited))(t)
 	require.Len(t, some.Batch, 6)
 	w := testkit.RequireWarnings(t, some.Warnings, "batch-rough")[0]
@@ -212,7 +212,7 @@ func TestFewCandidatesGiveTheWholePoolsBatch(t *testing.T) {
 	for k := range step {
 		require.Equal(t, got.Batch[k].Index, some.Batch[k].Index)
 	}
-	limited.MaxMemory /= 2
+	limited.Memory /= 2
 	testref.As[*gp.MemoryError](t, testref.Err(audit.Acquire(t.Context(), post, likelihood(q), pool, &limited)))
 }
 

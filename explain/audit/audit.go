@@ -42,9 +42,7 @@ type Options struct {
 	MostPaired int
 	// LeastCorrelation is the least correlation of near-duplicates; 0 means 0.9.
 	LeastCorrelation float64
-	MaxMemory        int64 // bytes; 0 means what gp.MemoryBudget says
-	// Progress, if not nil, is called as work is done, from one goroutine.
-	Progress func(stage string, done, total int)
+	linearize.Limits
 }
 
 // The stages of Options.Progress, beside gp.StageLeaveOneOut.
@@ -238,7 +236,7 @@ func (a *auditor) prepare(o *Options) error {
 	if o != nil {
 		a.o = *o
 	}
-	if a.o.Top < 0 || a.o.MaxMemory < 0 || a.o.LeastCorrelation < 0 || a.o.LeastCorrelation > 1 {
+	if a.o.Top < 0 || a.o.Memory < 0 || a.o.LeastCorrelation < 0 || a.o.LeastCorrelation > 1 {
 		panic("audit: options out of range")
 	}
 	if a.all.RawMatrix().Rows != a.n {
@@ -251,9 +249,6 @@ func (a *auditor) prepare(o *Options) error {
 	a.o.LeastCorrelation = cmp.Or(a.o.LeastCorrelation, 0.9)
 	if a.o.LeaveOneOut == nil && a.dual != nil {
 		a.o.LeaveOneOut = a.dual.LeaveOneOutTo
-	}
-	if a.o.Progress == nil {
-		a.o.Progress = func(string, int, int) {}
 	}
 	if a.rows = a.o.Rows; a.rows == nil {
 		a.rows = dense.Range(a.n)
@@ -279,7 +274,7 @@ func (a *auditor) fits() error {
 		// The moments of leave-one-out, scaled and not.
 		return memory.Mul(8*2, memory.Mul(int64(n), memory.Mul(int64(a.c), int64(a.c+2))))
 	}
-	return gp.CheckMemory("an audit", gp.TrainingExamples, len(a.rows), a.o.MaxMemory, need)
+	return gp.CheckMemory("an audit", gp.TrainingExamples, len(a.rows), a.o.Memory, need)
 }
 
 // tileRows is how many training examples are linearized at a time where they are not
@@ -302,7 +297,7 @@ func (a *auditor) each(ctx context.Context, stage string, do func(lo int, rows [
 		if err := do(lo, rows, x); err != nil {
 			return err
 		}
-		a.o.Progress(stage, lo+len(rows), len(a.rows))
+		a.o.Show(stage, lo+len(rows), len(a.rows))
 	}
 	return nil
 }

@@ -515,7 +515,7 @@ func TestErrors(t *testing.T) {
 	q := problemNamed(t, "categorical")
 	post := refit(t, q)
 	var memory *gp.MemoryError
-	_, err = audit.Of(t.Context(), post, likelihood(q), q.Y, &audit.Options{MaxMemory: 100})
+	_, err = audit.Of(t.Context(), post, likelihood(q), q.Y, &audit.Options{Limits: linearize.Limits{Memory: 100}})
 	require.ErrorAs(t, err, &memory)
 	var none *score.RowsError
 	_, err = audit.Of(t.Context(), post, likelihood(q), q.Y, &audit.Options{Rows: []int{}})

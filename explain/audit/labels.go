@@ -148,7 +148,7 @@ func OfLabels(ctx context.Context, k ntk.Kernel, draws iter.Seq2[*linearize.Batc
 				return nil, err
 			}
 			l.found.Tried = append(l.found.Tried, r)
-			l.o.Progress(StageRegressions, len(l.found.Tried), total)
+			l.o.Show(StageRegressions, len(l.found.Tried), total)
 		}
 	}
 	l.found.Regression = slices.MinFunc(l.found.Tried, func(a, b Regression) int {
@@ -247,7 +247,7 @@ func (l *labelAuditor) begin(x *linearize.Batch) error {
 		return &score.RowsError{}
 	}
 	need := func(n int) int64 { return memory.Mul(8*3, memory.Mul(int64(n), int64(n))) }
-	if err := gp.CheckMemory("an audit of labels", gp.TrainingExamples, n, l.o.MaxMemory, need); err != nil {
+	if err := gp.CheckMemory("an audit of labels", gp.TrainingExamples, n, l.o.Memory, need); err != nil {
 		return err
 	}
 	l.first, l.outputs = x, c
@@ -510,7 +510,7 @@ func (l *labelAuditor) near(ctx context.Context, first []int) ([]Pair, error) {
 		pairs = append(pairs, slices.Concat(rows...)...)
 		slices.SortFunc(pairs, comparePairs)
 		pairs = pairs[:min(len(pairs), l.o.Top)]
-		l.o.Progress(StagePairs, lo+len(rows), l.n)
+		l.o.Show(StagePairs, lo+len(rows), l.n)
 	}
 	return pairs, nil
 }

@@ -295,7 +295,7 @@ func TestOfRealTargets(t *testing.T) {
 
 func TestOfLabelsErrors(t *testing.T) {
 	q := testkit.NewProblem("categorical", 6, 12, 3, glm.Categorical{}, 1)
-	_, err := audit.OfLabels(t.Context(), q.Kernel, at(q.Train), q.Y, 3, &audit.Options{MaxMemory: 1000})
+	_, err := audit.OfLabels(t.Context(), q.Kernel, at(q.Train), q.Y, 3, &audit.Options{Limits: linearize.Limits{Memory: 1000}})
 	testref.As[*gp.MemoryError](t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

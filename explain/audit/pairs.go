@@ -165,7 +165,7 @@ func (a *auditor) near(ctx context.Context, first []int) ([]Pair, error) {
 		// The order in which workers found them does not show in the result.
 		slices.SortFunc(pairs, comparePairs)
 		pairs = pairs[:min(len(pairs), a.o.Top)]
-		a.o.Progress(StagePairs, lo+len(rows), a.n)
+		a.o.Show(StagePairs, lo+len(rows), a.n)
 	}
 	return pairs, nil
 }

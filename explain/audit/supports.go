@@ -166,7 +166,7 @@ func (a *auditor) covariances(ctx context.Context, cross gp.Cross, data lineariz
 			return fmt.Errorf("audit: posterior covariance with training example %d and others: %w", from+first, err)
 		}
 		if stage != "" {
-			a.o.Progress(stage, from+first+b.Len(), a.n)
+			a.o.Show(stage, from+first+b.Len(), a.n)
 		}
 		return do(from+first, b.Len(), &tile)
 	})

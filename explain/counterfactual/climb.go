@@ -100,7 +100,7 @@ func (p *problem) climb(ctx context.Context, near *Posterior) (*Posterior, error
 			return nil, err
 		}
 		move := newton.RelativeMove(from.f, to.f)
-		p.m.o.Progress(StageNewton, s.Steps+1, 0)
+		p.m.o.Show(StageNewton, s.Steps+1, 0)
 		if move < short {
 			from, s.Move = to, move
 			break

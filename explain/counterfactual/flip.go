@@ -111,7 +111,7 @@ func (m *Model) SmallestFlip(ctx context.Context, x *linearize.Batch, o *FlipOpt
 	if s.o.NoRefit {
 		return flip, nil
 	}
-	refit, err := m.Refit(ctx, Without(flip.Rows...), &gp.Options{MaxMemory: m.o.MaxMemory})
+	refit, err := m.Refit(ctx, Without(flip.Rows...), &gp.Options{Limits: linearize.Limits{Memory: m.o.Memory}})
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func (s *flipSearch) try(ctx context.Context, near *trial, rows []int) (*trial, 
 		return nil, err
 	}
 	s.tried++
-	s.m.o.Progress(StageFlip, s.tried, 0)
+	s.m.o.Show(StageFlip, s.tried, 0)
 	return &trial{rows, post, s.shifted(f.RawRowView(0))}, nil
 }
 

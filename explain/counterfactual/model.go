@@ -51,12 +51,8 @@ func (e *NotArrivedError) Error() string {
 type Options struct {
 	// MaxIter bounds the Newton steps of Fit; 0 means 100.
 	MaxIter int
-	// MaxMemory is the number of bytes that may be taken; 0 means 80 % of what the machine
-	// has free (see gp.MemoryBudget).
-	MaxMemory int64
-	// Progress, if not nil, is called after each Newton step of Fit and each set that
-	// SmallestFlip tries, from one goroutine. Their number is not known: total 0.
-	Progress func(stage string, done, total int)
+	// Limits hear of each Newton step of Fit and each set that SmallestFlip tries. Their number is not known: total 0.
+	linearize.Limits
 }
 
 // A Model answers what a posterior would predict with other training data. It is safe for
@@ -85,14 +81,11 @@ func New(ctx context.Context, base Base, kernel ntk.Kernel, y *gp.Targets, o *Op
 	if o != nil {
 		m.o = *o
 	}
-	if m.o.MaxIter < 0 || m.o.MaxMemory < 0 {
+	if m.o.MaxIter < 0 || m.o.Memory < 0 {
 		panic("counterfactual: invalid options")
 	}
 	if m.o.MaxIter == 0 {
 		m.o.MaxIter = 100
-	}
-	if m.o.Progress == nil {
-		m.o.Progress = func(string, int, int) {}
 	}
 	if err := y.Check(base.Sites()); err != nil {
 		return nil, fmt.Errorf("counterfactual: %w", err)

@@ -44,7 +44,7 @@ func (m *Model) changed(ctx context.Context, ch Change) (*problem, error) {
 	}
 	if a := ch.added(); a > 0 {
 		m.outputsOf(ch.Add)
-		err := gp.CheckMemory("added training examples", gp.TrainingExamples, a, m.o.MaxMemory, func(a int) int64 {
+		err := gp.CheckMemory("added training examples", gp.TrainingExamples, a, m.o.Memory, func(a int) int64 {
 			rows := memory.Mul(int64(a), int64(m.c))
 			return memory.Mul(16, memory.Mul(rows, memory.Add(rows, int64(m.n*m.c))))
 		})

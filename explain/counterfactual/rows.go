@@ -42,7 +42,7 @@ func (m *Model) At(ctx context.Context, x *linearize.Batch) (*Rows, error) {
 // checkRows returns a *gp.MemoryError where so many matrices of t test rows against all
 // training examples are too large.
 func (m *Model) checkRows(what string, t, matrices int) error {
-	return gp.CheckMemory(what, gp.TestExamples, t, m.o.MaxMemory, func(t int) int64 {
+	return gp.CheckMemory(what, gp.TestExamples, t, m.o.Memory, func(t int) int64 {
 		return memory.Mul(8*int64(matrices), memory.Mul(memory.Mul(int64(t), int64(m.c)), int64(m.n*m.c)))
 	})
 }

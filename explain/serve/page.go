@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // An htmlFile is a page.
@@ -34,7 +35,7 @@ func (s *service) page(ctx context.Context, r *request, in *input, a *answer, wi
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if c.explainer == nil {
-		o := explain.Options{Top: s.most, Sides: true, Similar: defaultTerms, Curve: true, Groups: s.names.Groups(), ErrorBars: true, MaxMemory: p.Limits.Memory}
+		o := explain.Options{Top: s.most, Sides: true, Similar: defaultTerms, Curve: true, Groups: s.names.Groups(), ErrorBars: true, Limits: linearize.Limits{Memory: p.Limits.Memory}}
 		if s.serial != nil {
 			o.Similar = 0 // which takes the posterior variance of each example
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // Options are the options of a Server. Zero values mean the defaults.
@@ -117,14 +118,14 @@ func (s *Server) Ready(ctx context.Context, posterior *funcgp.Posterior) error {
 		v.most, v.serial = defaultTerms, new(sync.Mutex)
 	}
 	// By conjugate gradients an error bar takes solves of its own.
-	x := &explain.Options{Top: v.most, Sides: true, ErrorBars: true, Progress: func(done, total int) { open.Job.Show("prepare", done, total) }}
+	x := &explain.Options{Top: v.most, Sides: true, ErrorBars: true, Limits: linearize.Limits{Progress: func(_ string, done, total int) { open.Job.Show("prepare", done, total) }}}
 	defer open.Job.Clear()
 	v.names.ErrorBars = x.ErrorBars
 	if v.explainer, err = explain.New(q.Dual, q.Kernel, x); err != nil {
 		return err
 	}
 	if base, ok := q.Dual.(counterfactual.Base); ok && base.Refitted() {
-		m, err := counterfactual.New(ctx, base, q.Kernel, p.TrainTargets(), &counterfactual.Options{MaxMemory: p.Limits.Memory})
+		m, err := counterfactual.New(ctx, base, q.Kernel, p.TrainTargets(), &counterfactual.Options{Limits: linearize.Limits{Memory: p.Limits.Memory}})
 		if err != nil {
 			return err
 		}

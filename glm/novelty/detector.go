@@ -30,21 +30,13 @@ type Options struct {
 	Standardize bool
 	// Seed is the seed of the random choice of training examples.
 	Seed uint64
-	// MaxMemory is the memory that may be used, in bytes; 0 means 80 % of the free memory of the machine
-	// (gp.MemoryBudget).
-	MaxMemory int64
-	// Progress, if not nil, is called from one goroutine as work is done, with the stages gp.StageLeaveOneOut and
-	// those of package sparse.
-	Progress func(stage string, done, total int)
+	linearize.Limits
 }
 
 func (o *Options) withDefaults() *Options {
 	var d Options
 	if o != nil {
 		d = *o
-	}
-	if d.Progress == nil {
-		d.Progress = func(string, int, int) {}
 	}
 	return &d
 }
@@ -101,7 +93,7 @@ func Fit(ctx context.Context, k ntk.Kernel, post gp.Dual, o *Options) (*Detector
 	if byInputs {
 		_, dims := x.X.Dims()
 		// The memory in bytes of n inputs with dims numbers each, and of scoring by them.
-		fit := memory.Largest(most, gp.MemoryBudget(o.MaxMemory)/4, func(n int) int64 {
+		fit := memory.Largest(most, gp.MemoryBudget(o.Memory)/4, func(n int) int64 {
 			side := int64(min(n, dims))
 			tile := memory.Mul(inputTile, memory.Add(memory.Mul(2, int64(dims)), memory.Mul(2, int64(n))))
 			return memory.Mul(8, memory.Add(memory.Add(memory.Mul(int64(n), int64(dims)), memory.Mul(side, side)), tile))
@@ -234,7 +226,7 @@ func (d *Detector) leaveOut(ctx context.Context, post gp.Dual, o *Options) error
 	err := pick(post, d.rows).Batches(ctx, func(lo int, x *linearize.Batch) error {
 		hi := lo + x.Len()
 		err := d.variance.leftOutTo(ctx, distances[Function][lo:hi], d.rows[lo:hi], x, d.noise)
-		o.Progress(gp.StageLeaveOneOut, hi, n)
+		o.Show(gp.StageLeaveOneOut, hi, n)
 		return err
 	})
 	if err != nil {

@@ -280,7 +280,7 @@ func TestVarianceWithinMemory(t *testing.T) {
 	q := testkit.NewProblem("", 5, 300, 1, glm.Bernoulli{}, 1)
 	post := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil))(t)
 	whole := testref.Must(novelty.Fit(t.Context(), q.Kernel, post, nil))(t)
-	few, err := novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{MaxMemory: gp.Bytes(q.N, q.C) - 1})
+	few, err := novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{Limits: linearize.Limits{Memory: gp.Bytes(q.N, q.C) - 1}})
 	require.NoError(t, err)
 	a := testref.Must(whole.Variance(t.Context(), q.Test))(t)
 	b := testref.Must(few.Variance(t.Context(), q.Test))(t)
@@ -290,7 +290,7 @@ func TestVarianceWithinMemory(t *testing.T) {
 	}
 	require.Less(t, len(few.Sorted(0)), len(whole.Sorted(0)))
 	// A hundred inputs do not fit: distances from a few say nothing.
-	alone, err := novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{MaxMemory: 4*8*(100*3+3*3+512*(2*3+2*100)) - 1})
+	alone, err := novelty.Fit(t.Context(), q.Kernel, post, &novelty.Options{Limits: linearize.Limits{Memory: 4*8*(100*3+3*3+512*(2*3+2*100)) - 1}})
 	require.NoError(t, err)
 	for d, distances := range map[*novelty.Detector]int{whole: 3, alone: 1} {
 		var surprises mat.Dense

@@ -131,7 +131,7 @@ type route struct {
 func routeBeside(post gp.Dual, o *Options) route {
 	_, c := post.Sites().F.Dims()
 	n := post.Data().Len()
-	if _, ok := post.(*gp.Exact); ok && gp.Bytes(n, c) <= gp.MemoryBudget(o.MaxMemory) {
+	if _, ok := post.(*gp.Exact); ok && gp.Bytes(n, c) <= gp.MemoryBudget(o.Memory) {
 		return route{Exact: true}
 	}
 	if p, ok := post.(*sparse.Posterior); ok && !p.IsSubset() && !p.Inducing().Pairs() {
@@ -143,7 +143,7 @@ func routeBeside(post gp.Dual, o *Options) route {
 	} else {
 		m = min(m, max(1, n/2))
 	}
-	m = max(1, memory.Largest(m, gp.MemoryBudget(o.MaxMemory), func(m int) int64 { return sparse.Bytes(m, n, c, false) }))
+	m = max(1, memory.Largest(m, gp.MemoryBudget(o.Memory), func(m int) int64 { return sparse.Bytes(m, n, c, false) }))
 	return route{Inducing: sample(n, m, nil, o.Seed)}
 }
 
@@ -164,7 +164,7 @@ func (r route) builder(ctx context.Context, k ntk.Kernel, post gp.Dual, o *Optio
 	if err != nil {
 		return nil, err
 	}
-	return sparse.NewBuilder(ctx, k, &sparse.Inducing{Rows: r.Inducing, Batch: x}, &sparse.Options{MaxMemory: o.MaxMemory, Progress: o.Progress})
+	return sparse.NewBuilder(ctx, k, &sparse.Inducing{Rows: r.Inducing, Batch: x}, &sparse.Options{Limits: o.Limits})
 }
 
 // sample draws m of the n positions that are not in without, or takes all of them where there are fewer. The result

@@ -132,7 +132,7 @@ func TestTenThousandOutputsPassTheMemoryOfAnExactPosterior(t *testing.T) {
 	const c = 10000
 	x := &linearize.Batch{F: mat.NewDense(1, c, nil)}
 	var memory *gp.MemoryError
-	_, err := gp.Refit(context.Background(), nothing{}, x, gp.NewTargets(mat.NewDense(1, 1, nil), glm.Categorical{}), &gp.Options{MaxMemory: 1 << 30})
+	_, err := gp.Refit(context.Background(), nothing{}, x, gp.NewTargets(mat.NewDense(1, 1, nil), glm.Categorical{}), &gp.Options{Limits: linearize.Limits{Memory: 1 << 30}})
 	require.ErrorAs(t, err, &memory)
 	require.Equal(t, gp.Bytes(1, c), memory.Needed)
 }

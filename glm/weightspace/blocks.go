@@ -122,7 +122,7 @@ func (w *BlockPosterior) checkBlocks() error {
 	if w.structure == Full {
 		op = fmt.Sprintf("the posterior over %d parameters", largest)
 	}
-	return gp.CheckMemory(op, gp.Parameters, largest, w.o.MaxMemory, func(p int) int64 { return memory.Add(others, Bytes(p, w.c)) })
+	return gp.CheckMemory(op, gp.Parameters, largest, w.o.Memory, func(p int) int64 { return memory.Add(others, Bytes(p, w.c)) })
 }
 
 // Selected returns the parameters of a subnetwork in the order of their selection, and nil for any other structure.
@@ -174,7 +174,7 @@ func (w *BlockPosterior) halfPanel(ctx context.Context, i int, x *linearize.Batc
 
 // JointTo writes the mean, T×C, and the joint covariance of all outputs of all examples of x, T·C×T·C. It also
 // holds the columns of one block of J̃. The error is a *gp.MemoryError where both together need more than
-// Options.MaxMemory.
+// Options.Memory.
 func (w *BlockPosterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	width := 0
 	for _, g := range w.groups {

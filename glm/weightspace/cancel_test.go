@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -70,11 +71,11 @@ func TestRefitLeavesItsReceiver(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		stop := false
-		w := q.fit(t, &weightspace.Options{Progress: func(stage string, done, _ int) {
+		w := q.fit(t, &weightspace.Options{Limits: linearize.Limits{Progress: func(stage string, done, _ int) {
 			if stop && stage == gp.StageNewton && done == 2 {
 				cancel()
 			}
-		}})
+		}}})
 		before := q.answers(t, w)
 		refit, err := w.Refit(t.Context(), gp.NewTargets(q.y, q.lik))
 		require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -41,14 +42,14 @@ func wideProblem(t testing.TB, n, c int, lik glm.Likelihood, precision float64) 
 type passes struct{ sums, steps int }
 
 func (p *passes) options() *weightspace.Options {
-	return &weightspace.Options{Mean: gp.LinearGaussian, Progress: func(stage string, done, _ int) {
+	return &weightspace.Options{Mean: gp.LinearGaussian, Limits: linearize.Limits{Progress: func(stage string, done, _ int) {
 		switch {
 		case stage == gp.StageNewton:
 			p.steps++
 		case stage == weightspace.StagePrecision && done == 0:
 			p.sums++
 		}
-	}}
+	}}}
 }
 
 // A refit factors H at θ* and at the mode, and not at the steps between, unless
@@ -134,7 +135,7 @@ func TestWeightsAreCancelledAtEachStage(t *testing.T) {
 	x := gptest.Another(rand.New(rand.NewPCG(3, 9)), q.train, 300)
 	exact, sites := q.exact(t, gp.LinearGaussian), q.sites(t)
 	all := func(ctx context.Context, r *recorder) error {
-		w, err := weightspace.Fit(ctx, q.train, sites, q.prior, q.theta, &weightspace.Options{Mean: gp.LinearGaussian, Progress: r.report})
+		w, err := weightspace.Fit(ctx, q.train, sites, q.prior, q.theta, &weightspace.Options{Mean: gp.LinearGaussian, Limits: linearize.Limits{Progress: r.report}})
 		if err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ func (c *combination) chain(ctx context.Context) error {
 		if after, err = c.chainLayer(ctx, i, scale[i], scale[i+1], after); err != nil {
 			return err
 		}
-		c.Kronecker.o.Progress(StageLayers, n-i, n)
+		c.Kronecker.o.Show(StageLayers, n-i, n)
 	}
 	return nil
 }

@@ -221,11 +221,11 @@ func TestDiagonalOfNetworkSource(t *testing.T) {
 	for _, tile := range []int{13, 1000} {
 		src := linearize.NewSource(net, 900, tile, func(lo, hi int) (*mat.Dense, error) { return x.Slice(lo, hi, 0, 6).(*mat.Dense), nil })
 		steps := 0
-		got := q.fit(t, weightspace.Diagonal, linearize.Rebatch(src, 50), &weightspace.Options{Progress: func(stage string, done, total int) {
+		got := q.fit(t, weightspace.Diagonal, linearize.Rebatch(src, 50), &weightspace.Options{Limits: linearize.Limits{Progress: func(stage string, done, total int) {
 			require.Equal(t, weightspace.StagePrecision, stage)
 			require.Equal(t, 900, total)
 			steps++
-		}})
+		}}})
 		require.Greater(t, steps, 2)
 		requireNear(t, "log det", got.LogDet(), want.LogDet(), 1e-12)
 		requireSameJoint(t, got, want, q.test)
@@ -326,7 +326,7 @@ func TestStructuresRefuse(t *testing.T) {
 	var memory *gp.MemoryError
 	for _, s := range []weightspace.Structure{weightspace.Diagonal, weightspace.Full, weightspace.Block, weightspace.LastLayer, weightspace.Subnetwork} {
 		o := q.options(s)
-		o.MaxMemory = 1000
+		o.Memory = 1000
 		require.ErrorAs(t, fit(s, testkit.InTiles(q.train, 9), q.sites, o), &memory, "%v", s)
 		require.Equal(t, gp.Parameters, memory.Unit)
 

@@ -58,7 +58,7 @@ func (w *DiagonalPosterior) WithPrior(prior ntk.Prior) (*DiagonalPosterior, erro
 
 // diagonal fits a DiagonalPosterior.
 func (f *structured) diagonal(ctx context.Context) (*DiagonalPosterior, error) {
-	err := gp.CheckMemory("the "+f.structure.String()+" posterior over the parameters", gp.Parameters, len(f.theta), f.o.MaxMemory, func(p int) int64 {
+	err := gp.CheckMemory("the "+f.structure.String()+" posterior over the parameters", gp.Parameters, len(f.theta), f.o.Memory, func(p int) int64 {
 		return memory.Mul(8*diagonalVectors, int64(p))
 	})
 	if err != nil {
@@ -115,7 +115,7 @@ func (w *DiagonalPosterior) PredictTo(ctx context.Context, mean, cov *mat.Dense,
 }
 
 // JointTo writes the mean, T×C, and the joint covariance of all outputs of all examples of x, T·C×T·C. The error is
-// a *gp.MemoryError where the covariance needs more than Options.MaxMemory.
+// a *gp.MemoryError where the covariance needs more than Options.Memory.
 func (w *DiagonalPosterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	return w.joint(ctx, mean, cov, x, 0, func() error { return w.kernel.BlockContextTo(ctx, cov, x, x) })
 }

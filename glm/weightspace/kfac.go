@@ -102,7 +102,7 @@ func (f *Factors) Posterior(ctx context.Context, structure Structure, prior ntk.
 			if err := c.layer(ctx, s); err != nil {
 				return nil, err
 			}
-			c.Kronecker.o.Progress(StageLayers, i+1, total)
+			c.Kronecker.o.Show(StageLayers, i+1, total)
 		}
 	}
 	for i, v := range c.layout.vectors {
@@ -110,7 +110,7 @@ func (f *Factors) Posterior(ctx context.Context, structure Structure, prior ntk.
 		if err := c.exactly(ctx, v.index(), func(i, j int) float64 { return upper(h, i, j) }); err != nil {
 			return nil, err
 		}
-		c.Kronecker.o.Progress(StageLayers, len(c.Factors.layers)+i+1, total)
+		c.Kronecker.o.Show(StageLayers, len(c.Factors.layers)+i+1, total)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ func (c *combination) checkMemory() error {
 		return nil
 	}
 	op := fmt.Sprintf("the dense sum of factors and prior of layer %s, whose prior variances are not a product of one for each row and one for each column,", name)
-	return gp.CheckMemory(op, gp.Parameters, largest, c.Kronecker.o.MaxMemory, func(n int) int64 {
+	return gp.CheckMemory(op, gp.Parameters, largest, c.Kronecker.o.Memory, func(n int) int64 {
 		rest := memory.Mul(8, memory.Mul(int64(largest), int64(largest)))
 		return memory.Add(dense-rest, memory.Mul(8, memory.Mul(int64(n), int64(n))))
 	})

@@ -94,7 +94,7 @@ func SumFactors(ctx context.Context, x linearize.Source, s *gp.Sites, chained bo
 	if err := f.allocate(first.Slice(0, 1)); err != nil {
 		return nil, err
 	}
-	f.o.Progress(StageFactors, 0, f.n)
+	f.o.Show(StageFactors, 0, f.n)
 	// The number of examples that are summed at a time: linearize.Tile, or less where the factors of one example
 	// are large. It depends on the network alone, so the sums do not depend on the batches of the source.
 	one := first.Slice(0, 1)
@@ -114,7 +114,7 @@ func SumFactors(ctx context.Context, x linearize.Source, s *gp.Sites, chained bo
 		if err := f.add(ctx, at, b); err != nil {
 			return err
 		}
-		f.o.Progress(StageFactors, at+b.Len(), f.n)
+		f.o.Show(StageFactors, at+b.Len(), f.n)
 		return nil
 	})
 	if err != nil {
@@ -149,7 +149,7 @@ func (f *Factors) allocate(one *linearize.Batch) error {
 	// A network of p parameters with layers of the same proportions takes p/P times the memory of this one.
 	all := f.layout.bytes(one, f.chained)
 	need := func(p int) int64 { return int64(float64(all) / float64(f.p) * float64(p)) }
-	if err := gp.CheckMemory("the posterior with Kronecker factors", gp.Parameters, f.p, f.o.MaxMemory, need); err != nil {
+	if err := gp.CheckMemory("the posterior with Kronecker factors", gp.Parameters, f.p, f.o.Memory, need); err != nil {
 		return err
 	}
 	for i, m := range f.layout.matrices {

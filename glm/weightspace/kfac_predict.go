@@ -100,7 +100,7 @@ func sameSpan(a, b *linearize.Span) bool {
 }
 
 // JointTo writes the mean, T×C, and the joint covariance of all outputs of all examples of x, T·C×T·C. The error is
-// a *gp.MemoryError where the covariance and the projection on a layer need more than Options.MaxMemory.
+// a *gp.MemoryError where the covariance and the projection on a layer need more than Options.Memory.
 func (w *Kronecker) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	return w.joint(ctx, mean, cov, x, w.jointWidth(x), func() error {
 		cov.Zero()

@@ -414,10 +414,10 @@ func TestKroneckerRefuses(t *testing.T) {
 	// The dense sum of a layer is planned.
 	large := problem(gptest.Layer{In: 60, Out: 50})
 	var memory *gp.MemoryError
-	require.NoError(t, fit(large, weightspace.KFAC, large.priors(t)["isotropic"], &weightspace.Options{MaxMemory: 40 << 20}))
-	require.ErrorAs(t, fit(large, weightspace.KFAC, large.priors(t)["parameters"], &weightspace.Options{MaxMemory: 40 << 20}), &memory)
+	require.NoError(t, fit(large, weightspace.KFAC, large.priors(t)["isotropic"], &weightspace.Options{Limits: linearize.Limits{Memory: 40 << 20}}))
+	require.ErrorAs(t, fit(large, weightspace.KFAC, large.priors(t)["parameters"], &weightspace.Options{Limits: linearize.Limits{Memory: 40 << 20}}), &memory)
 	require.Equal(t, int64(8*3050*3050), memory.Needed)
-	require.ErrorAs(t, fit(large, weightspace.KFAC, large.priors(t)["isotropic"], &weightspace.Options{MaxMemory: 1 << 20}), &memory)
+	require.ErrorAs(t, fit(large, weightspace.KFAC, large.priors(t)["isotropic"], &weightspace.Options{Limits: linearize.Limits{Memory: 1 << 20}}), &memory)
 
 	// Numbers that are not finite are found where they are.
 	bad := problem(gptest.Layer{In: 3, Out: 2})

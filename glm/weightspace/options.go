@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // Stages in Options.Progress and BNN.Progress. A refit also has the stage gp.StageNewton.
@@ -20,12 +21,7 @@ type Options struct {
 	Mean gp.Mean
 	// MaxIter is the most Newton steps of a refit; 0 means 100.
 	MaxIter int
-	// MaxMemory is the memory that may be used, in bytes; 0 means 80 % of the machine's free memory
-	// (gp.MemoryBudget).
-	MaxMemory int64
-	// Progress, if not nil, is called from one goroutine with a stage, the work done in it and the total work,
-	// which is 0 where it is unknown.
-	Progress func(stage string, done, total int)
+	linearize.Limits
 	// Center is the mean of the parameters of a posterior with a structure, P numbers; nil means θ*. Only
 	// FitStructure uses it. If it is the mode of the linearized model, give FitStructure the sites at this mode.
 	Center []float64
@@ -47,12 +43,9 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	if d.MaxIter < 0 || d.MaxMemory < 0 || d.Size < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian {
+	if d.MaxIter < 0 || d.Memory < 0 || d.Size < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian {
 		panic("weightspace: invalid options")
 	}
 	d.MaxIter = cmp.Or(d.MaxIter, 100)
-	if d.Progress == nil {
-		d.Progress = func(string, int, int) {}
-	}
 	return d
 }

@@ -411,11 +411,11 @@ func TestE9LineSearch(t *testing.T) {
 		q.kernel = ntk.New(q.prior, q.theta)
 		steps := 0
 		w, err := weightspace.Refit(t.Context(), q.train, gp.NewTargets(q.y, q.lik), q.prior, q.theta, &weightspace.Options{
-			Progress: func(stage string, _, _ int) {
+			Limits: linearize.Limits{Progress: func(stage string, _, _ int) {
 				if stage == gp.StageNewton {
 					steps++
 				}
-			},
+			}},
 		})
 		require.NoError(t, err)
 		require.Empty(t, w.Warnings())
@@ -507,7 +507,7 @@ func TestWeightsRefuse(t *testing.T) {
 	}
 	q := spaceProblems(t)[8]
 
-	memory := testref.As[*gp.MemoryError](t, fit(q, &weightspace.Options{MaxMemory: 20000}))
+	memory := testref.As[*gp.MemoryError](t, fit(q, &weightspace.Options{Limits: linearize.Limits{Memory: 20000}}))
 	require.Equal(t, gp.Parameters, memory.Unit)
 	require.Equal(t, weightspace.Bytes(q.train.P, 4), memory.Needed)
 	require.LessOrEqual(t, weightspace.Bytes(memory.Largest, 4), memory.Available)
@@ -518,7 +518,7 @@ func TestWeightsRefuse(t *testing.T) {
 	}
 
 	bytes := weightspace.Bytes(q.train.P, 4)
-	w := q.fit(t, &weightspace.Options{MaxMemory: bytes})
+	w := q.fit(t, &weightspace.Options{Limits: linearize.Limits{Memory: bytes}})
 	var joint *gp.MemoryError
 	many := gptest.Another(rand.New(rand.NewPCG(1, 2)), q.train, 800)
 	require.ErrorAs(t, w.JointTo(t.Context(), nil, new(mat.Dense), many), &joint)
@@ -533,7 +533,7 @@ func TestWeightsRefuse(t *testing.T) {
 	_, err = weightspace.Fit(t.Context(), &linearize.Batch{F: new(mat.Dense), P: 1}, &gp.Sites{F: new(mat.Dense)}, q.prior, []float64{0}, nil)
 	require.ErrorContains(t, err, "no training examples")
 
-	_, err = weightspace.Refit(t.Context(), q.train, gp.NewTargets(q.y, q.lik), q.prior, q.theta, &weightspace.Options{MaxMemory: 20000})
+	_, err = weightspace.Refit(t.Context(), q.train, gp.NewTargets(q.y, q.lik), q.prior, q.theta, &weightspace.Options{Limits: linearize.Limits{Memory: 20000}})
 	require.ErrorAs(t, err, &memory)
 	y := mat.DenseCopyOf(q.y)
 	y.Set(7, 0, 4)
@@ -609,14 +609,14 @@ func TestWeightsProgressAndIterations(t *testing.T) {
 	newton := 0
 	w := testref.Must(weightspace.Refit(t.Context(), q.train, gp.NewTargets(q.y, q.lik), q.prior, q.theta, &weightspace.Options{
 		MaxIter: 1,
-		Progress: func(stage string, n, total int) {
+		Limits: linearize.Limits{Progress: func(stage string, n, total int) {
 			if stage == gp.StageNewton {
 				newton++
 				return
 			}
 			require.Equal(t, []any{weightspace.StagePrecision, 1100}, []any{stage, total})
 			done = append(done, n)
-		},
+		}},
 	}))(t)
 	require.Equal(t, []int{0, 1024, 1100, 0, 1024, 1100}, done)
 	require.Equal(t, 2, newton)

@@ -78,7 +78,7 @@ func (w *Posterior) newton(ctx context.Context, y *gp.Targets) error {
 		if err != nil {
 			return err
 		}
-		w.o.Progress(gp.StageNewton, search.Steps+1, 0)
+		w.o.Show(gp.StageNewton, search.Steps+1, 0)
 		if err := ctx.Err(); err != nil {
 			return err
 		}

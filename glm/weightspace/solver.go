@@ -29,7 +29,7 @@ var _ gp.SavedSolver = (*Solver)(nil)
 
 // FitSums returns the posterior given the sites s of the training examples x, as sums over all of them (gp.Posterior),
 // with the covariance by H of all parameters. x is read as a stream, twice for products with J and once for H. The errors
-// are those of Fit. Of o it takes Mean, MaxMemory and Progress.
+// are those of Fit. Of o it takes Mean and Limits.
 func FitSums(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*gp.Posterior, error) {
 	f, err := newSums(x, s, prior, theta, o)
 	if err != nil {
@@ -182,7 +182,7 @@ func (p *preconditioner) at(ctx context.Context, s *gp.Sites) (func(z []float64)
 func (v *Solver) Jacobian(ctx context.Context, x *linearize.Batch) (*linearize.Batch, error) {
 	p := len(v.theta)
 	need := func(t int) int64 { return memory.Mul(16, memory.Mul(memory.Mul(int64(t), int64(v.c)), int64(p))) }
-	if err := gp.CheckMemory("a cross-kernel", gp.TestExamples, x.Len(), v.o.MaxMemory, need); err != nil {
+	if err := gp.CheckMemory("a cross-kernel", gp.TestExamples, x.Len(), v.o.Memory, need); err != nil {
 		return nil, err
 	}
 	posterior := jacobian.Sum{}
@@ -233,7 +233,7 @@ func (v *Solver) fields() []saved.Field {
 
 // LoadSums returns the posterior that FitSums or RefitSums made and gp.Posterior.Save wrote, given the training
 // examples, the prior and θ*. It compares them, and targets where these are not nil, with the saved ones; see
-// gp.LoadPosterior. Of o it takes MaxMemory and Progress.
+// gp.LoadPosterior. Of o it takes Limits.
 func LoadSums(ctx context.Context, f *store.File, x linearize.Source, targets *gp.Targets, prior ntk.Prior, theta []float64, o *Options) (*gp.Posterior, error) {
 	variance := make([]float64, len(theta))
 	prior.VarianceTo(variance)

@@ -21,13 +21,13 @@ const squareRows = 256
 func (f *structured) squares(ctx context.Context) ([]float64, error) {
 	h := make([]float64, len(f.theta))
 	if src, ok := f.x.(linearize.Squarer); ok && src.CanSquare() {
-		f.o.Progress(StagePrecision, 0, f.n)
+		f.o.Show(StagePrecision, 0, f.n)
 		err := src.AddSquares(ctx, h, func(lo, hi int) *mat.Dense {
-			f.o.Progress(StagePrecision, lo, f.n)
+			f.o.Show(StagePrecision, lo, f.n)
 			return dense.Slice(f.sites.Root, lo*f.c, hi*f.c)
 		})
 		if err == nil {
-			f.o.Progress(StagePrecision, f.n, f.n)
+			f.o.Show(StagePrecision, f.n, f.n)
 		}
 		return h, err
 	}

@@ -72,7 +72,7 @@ func (w *structured) setCenter() {
 // eachBatch calls do for all examples, in batches of linearize.Tile examples that do not depend on the batches of
 // the source. It reports the number of examples done as stage.
 func (f *structured) eachBatch(ctx context.Context, stage string, do func(first int, b *linearize.Batch) error) error {
-	f.o.Progress(stage, 0, f.n)
+	f.o.Show(stage, 0, f.n)
 	return linearize.Rebatch(f.x, linearize.Tile(f.c)).Batches(ctx, func(first int, b *linearize.Batch) error {
 		if b.P != len(f.theta) || b.Outputs() != f.c {
 			panic("weightspace: the batches have another number of parameters than theta, or of outputs than the sites")
@@ -84,7 +84,7 @@ func (f *structured) eachBatch(ctx context.Context, stage string, do func(first 
 		if err := do(first, b); err != nil {
 			return err
 		}
-		f.o.Progress(stage, first+b.Len(), f.n)
+		f.o.Show(stage, first+b.Len(), f.n)
 		return ctx.Err()
 	})
 }
@@ -210,7 +210,7 @@ func (w *structured) joint(ctx context.Context, mean, cov *mat.Dense, x *lineari
 	dense.SizeTo(mean, t, c)
 	if cov != nil {
 		// Return a *gp.MemoryError where the joint covariance and the columns that predict holds exceed the budget.
-		maxMemory := w.o.MaxMemory
+		maxMemory := w.o.Memory
 		need := func(t int) int64 {
 			rows := memory.Mul(int64(t), int64(c))
 			return memory.Mul(8, memory.Mul(rows, memory.Add(rows, int64(width))))

@@ -71,7 +71,7 @@ func Validate(ctx context.Context, exact *gp.Exact, w *Posterior, x *linearize.B
 	solve := float64(w.n*w.c) * float64(w.n*w.c) / 2
 	tile := int(math.Max(1, math.Min(256, 4e10/solve/float64(w.c))))
 	var mean, cov worst
-	w.o.Progress(StageComparison, 0, x.Len())
+	w.o.Show(StageComparison, 0, x.Len())
 	for lo := 0; lo < x.Len(); lo += tile {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -86,7 +86,7 @@ func Validate(ctx context.Context, exact *gp.Exact, w *Posterior, x *linearize.B
 		}
 		mean.add(&wm, &fm)
 		cov.add(&wc, &fc)
-		w.o.Progress(StageComparison, lo+part.Len(), x.Len())
+		w.o.Show(StageComparison, lo+part.Len(), x.Len())
 	}
 	v.row("mean", mean.weight, mean.function, mean.difference, mean.scale)
 	v.row("covariance", cov.weight, cov.function, cov.difference, cov.scale)

@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/gp/evidence"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -177,16 +178,16 @@ func TestKernelsFormedAgain(t *testing.T) {
 		n, outputs := c.p.X.Len(), c.p.X.Outputs()
 		o := evidence.Options{PerGroup: true}.InSpace(1)
 		held := testref.Must(evidence.Evaluate(t.Context(), c.p, evidence.Refit, o))(t)
-		o.MaxMemory = evidence.FunctionBytes(n, outputs)
+		o.Memory = evidence.FunctionBytes(n, outputs)
 		again := testref.Must(evidence.Evaluate(t.Context(), c.p, evidence.Refit, o))(t)
 		requireNumber(t, c.name, again.Evidence.Value, held.Evidence.Value, 1e-10)
 		for g := range held.Gradient {
 			requireNumber(t, c.name, again.Gradient[g], held.Gradient[g], 1e-9)
 		}
-		o.MaxMemory--
+		o.Memory--
 		memory := testref.As[*gp.MemoryError](t, testref.Err(evidence.Evaluate(t.Context(), c.p, evidence.Refit, o)))
 		require.Less(t, memory.Largest, n)
-		o = evidence.Options{MaxMemory: 1000}.InSpace(2)
+		o = evidence.Options{Limits: linearize.Limits{Memory: 1000}}.InSpace(2)
 		require.ErrorAs(t, testref.Err(evidence.Evaluate(t.Context(), c.p, evidence.Refit, o)), &memory)
 		require.Equal(t, gp.Parameters, memory.Unit)
 	}

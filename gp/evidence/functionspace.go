@@ -21,7 +21,7 @@ type functionSpace struct {
 // newSpace chooses the space that takes less work, or the other one where only that fits into memory.
 func newSpace(ctx context.Context, m *Model) (space, error) {
 	n, c, p := m.p.X.Len(), m.p.X.Outputs(), m.p.X.P
-	budget := gp.MemoryBudget(m.o.MaxMemory)
+	budget := gp.MemoryBudget(m.o.Memory)
 	fits := [...]bool{inFunctions: functionBytes(n, c) <= budget, inWeights: weightBytes(p, c) <= budget}
 	in := m.o.in
 	// Where Λ is the Fisher information, the mode moves by the Hessian. Only function space can solve with it.
@@ -54,15 +54,15 @@ func functionBytes(n, c int) int64 { return memory.Add(gp.Bytes(n, c), scratchBy
 func newFunctionSpace(ctx context.Context, m *Model) (*functionSpace, error) {
 	n, c := m.p.X.Len(), m.p.X.Outputs()
 	groups := len(m.scatter)
-	err := gp.CheckMemory("an evidence in function space", gp.TrainingExamples, n, m.o.MaxMemory, func(n int) int64 { return functionBytes(n, c) })
+	err := gp.CheckMemory("an evidence in function space", gp.TrainingExamples, n, m.o.Memory, func(n int) int64 { return functionBytes(n, c) })
 	if err != nil {
 		return nil, err
 	}
 	f := &functionSpace{m: m}
 	k := ntk.New(m.prior, m.p.Theta)
-	if memory.Add(functionBytes(n, c), kernelBytes(n, c, groups)) <= gp.MemoryBudget(m.o.MaxMemory) {
+	if memory.Add(functionBytes(n, c), kernelBytes(n, c, groups)) <= gp.MemoryBudget(m.o.Memory) {
 		var err error
-		if f.held, err = formKernels(ctx, k, m.p.X, m.o.Progress); err != nil {
+		if f.held, err = formKernels(ctx, k, m.p.X, m.o.Show); err != nil {
 			return nil, err
 		}
 	}
@@ -83,7 +83,7 @@ func (f *functionSpace) at(ctx context.Context, form Form, prior *ntk.Scaled, y 
 	p := f.m.p
 	k := &weighted{held: f.held, weight: prior.Factors()}
 	k.Kernel = ntk.New(prior, p.Theta)
-	o := &gp.Options{MaxMemory: f.m.o.MaxMemory, Reuse: f.last}
+	o := &gp.Options{Limits: linearize.Limits{Memory: f.m.o.Memory}, Reuse: f.last}
 	f.last = nil // its memory is invalid from here on, also if this fails
 	s, err := gp.NewSites(y, p.X.F)
 	if err != nil {

@@ -183,7 +183,7 @@ func TestMaximizeSurvivesOverflow(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, r.Settled)
 	var memory *gp.MemoryError
-	_, err = evidence.Maximize(t.Context(), p, evidence.Refit, &evidence.Options{MaxMemory: 100})
+	_, err = evidence.Maximize(t.Context(), p, evidence.Refit, &evidence.Options{Limits: linearize.Limits{Memory: 100}})
 	require.ErrorAs(t, err, &memory)
 }
 

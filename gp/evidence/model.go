@@ -175,7 +175,7 @@ func (m *Model) value(ctx context.Context, form Form, logFactor []float64, logNo
 	s.Evidence = s.post.evidence(form, sum)
 	s.Warnings = s.post.warnings()
 	m.count++
-	m.o.Progress(StageEvidence, m.count, 0)
+	m.o.Show(StageEvidence, m.count, 0)
 	return s, nil
 }
 

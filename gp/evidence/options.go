@@ -3,6 +3,8 @@ package evidence
 import (
 	"cmp"
 	"math"
+
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // Stages in Options.Progress.
@@ -28,10 +30,7 @@ type Options struct {
 	MaxIter int
 	// Tolerance is the length of the last Newton step in the logarithms; 0 means 1e-9.
 	Tolerance float64
-	// MaxMemory is the memory that may be used, in bytes; 0 means 80 % of the machine's free memory.
-	MaxMemory int64
-	// Progress, if not nil, is called as work is done.
-	Progress func(stage string, done, total int)
+	linearize.Limits
 
 	in int // the space to use, for tests
 }
@@ -44,7 +43,7 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	if d.Starts < 0 || d.MaxIter < 0 || d.MaxMemory < 0 || d.Tolerance < 0 || math.IsNaN(d.Tolerance) {
+	if d.Starts < 0 || d.MaxIter < 0 || d.Memory < 0 || d.Tolerance < 0 || math.IsNaN(d.Tolerance) {
 		panic("evidence: invalid options")
 	}
 	if d.Lowest == 0 && d.Highest == 0 {
@@ -54,8 +53,5 @@ func (o *Options) withDefaults() Options {
 		panic("evidence: the range of the log factors must hold 0 and lie within ±300")
 	}
 	d.MaxIter, d.Tolerance = cmp.Or(d.MaxIter, 200), cmp.Or(d.Tolerance, 1e-9)
-	if d.Progress == nil {
-		d.Progress = func(string, int, int) {}
-	}
 	return d
 }

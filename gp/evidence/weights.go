@@ -53,7 +53,7 @@ func inWeightSpace(p, nc int) bool {
 func newWeightSpace(m *Model) (*weightSpace, error) {
 	x := m.p.X
 	c := x.Outputs()
-	err := gp.CheckMemory("an evidence in weight space", gp.Parameters, x.P, m.o.MaxMemory, func(p int) int64 { return weightBytes(p, c) })
+	err := gp.CheckMemory("an evidence in weight space", gp.Parameters, x.P, m.o.Memory, func(p int) int64 { return weightBytes(p, c) })
 	if err != nil {
 		return nil, err
 	}

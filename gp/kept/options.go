@@ -49,11 +49,7 @@ type Options struct {
 	MaxNewton int
 	// MaxProducts bounds the conjugate gradients of one Newton step; 0 means 1000.
 	MaxProducts int
-	// MaxMemory is the number of bytes that may be taken; 0 means what gp.MemoryBudget
-	// says.
-	MaxMemory int64
-	// Progress, if not nil, is called as work is done, from one goroutine.
-	Progress func(stage string, done, total int)
+	linearize.Limits
 	// Targets, if not nil, are compared by Load with those of the saved posterior; see
 	// gp.Targets. Nothing else uses them.
 	Targets *gp.Targets

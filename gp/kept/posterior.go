@@ -135,11 +135,8 @@ func newFit(x linearize.Source, prior ntk.Prior, theta []float64, o *Options) *f
 	if o != nil {
 		d = *o
 	}
-	if d.Strength < 0 || d.PriorVariance < 0 || d.MaxNewton < 0 || d.MaxProducts < 0 || d.MaxMemory < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian {
+	if d.Strength < 0 || d.PriorVariance < 0 || d.MaxNewton < 0 || d.MaxProducts < 0 || d.Memory < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian {
 		panic("kept: options out of range")
-	}
-	if d.Progress == nil {
-		d.Progress = func(string, int, int) {}
 	}
 	p := &fit{x: x, o: d, p: len(theta), kernel: ntk.New(prior, theta)}
 	p.mean = gp.DualMean{Data: x, Kernel: p.kernel, Variance: make([]float64, p.p), Mean: d.Mean}
@@ -174,7 +171,7 @@ func (p *fit) measure(ctx context.Context) error {
 	if p.each, err = rowBytes(ctx, one); err != nil {
 		return err
 	}
-	return gp.CheckMemory("a posterior of kept rows", gp.TrainingExamples, p.x.Len(), p.o.MaxMemory, func(n int) int64 { return Bytes(n, p.c, p.p, 0) })
+	return gp.CheckMemory("a posterior of kept rows", gp.TrainingExamples, p.x.Len(), p.o.Memory, func(n int) int64 { return Bytes(n, p.c, p.p, 0) })
 }
 
 // rowBytes returns the memory of a row of an example, linearized.
@@ -218,14 +215,14 @@ func (p *fit) keep(ctx context.Context, s *gp.Sites) error {
 	if err != nil {
 		return err
 	}
-	fits, budget := memory.Fit(k.Len(), p.o.MaxMemory, p.need)
+	fits, budget := memory.Fit(k.Len(), p.o.Memory, p.need)
 	if fits < k.Len() {
 		short := &Short{Kept: fits, Above: k.Len(), Needed: p.need(k.Len()), Available: budget}
 		if fits == 0 {
 			return &gp.MemoryError{Op: "an exact posterior of kept rows", Needed: short.Needed, Available: budget, Unit: gp.KeptRows}
 		}
 		p.short = short
-		p.mean.Warnings = append(p.mean.Warnings, linearize.NewWarning("kept-short", float64(fits), float64(k.Len()), "Raise Options.MaxMemory.",
+		p.mean.Warnings = append(p.mean.Warnings, linearize.NewWarning("kept-short", float64(fits), float64(k.Len()), "Raise Options.Memory.",
 			"Memory holds the %d strongest of the %d rows above the threshold, and variances are larger for it. All take %.3g GiB, of which %.3g may be used.", fits, k.Len(), float64(short.Needed)/(1<<30), float64(budget)/(1<<30)))
 		k = pick(k, slices.Sorted(slices.Values(byStrength(k)[:fits])))
 	}
@@ -235,7 +232,7 @@ func (p *fit) keep(ctx context.Context, s *gp.Sites) error {
 
 // exactOptions returns the options of the posterior of the kept rows.
 func (p *fit) exactOptions() *gp.Options {
-	return &gp.Options{MaxMemory: p.o.MaxMemory, Progress: p.o.Progress}
+	return &gp.Options{Limits: p.o.Limits}
 }
 
 // products returns the products with the Jacobian of all training examples.
@@ -244,7 +241,7 @@ func (p *fit) products() linearize.Products {
 	if of == nil {
 		of = linearize.ProductsOf(p.x)
 	}
-	return &counted{of: of, progress: p.o.Progress}
+	return &counted{of: of, progress: p.o.Show}
 }
 
 // A counted multiplies with J and Jᵀ as of does, and reports to progress how many products were made.

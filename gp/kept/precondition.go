@@ -53,7 +53,7 @@ func (c *preconditioner) at(ctx context.Context, s *gp.Sites) (func(z []float64)
 		c.total, c.f = total, dense.Flat(s.F)
 		c.thin = nil // its memory is free before the next is made
 		pays := int(rootPreconditioning * math.Sqrt(float64(rows)))
-		c.most, _ = memory.Fit(min(mostPreconditioning, pays), c.p.o.MaxMemory, c.p.need)
+		c.most, _ = memory.Fit(min(mostPreconditioning, pays), c.p.o.Memory, c.p.need)
 		if err := c.fill(ctx, s); err != nil || c.thin == nil {
 			return nil, err
 		}
@@ -83,7 +83,7 @@ func (c *preconditioner) fill(ctx context.Context, s *gp.Sites) error {
 		return nil
 	}
 	own := c.most
-	if n, outputs := s.F.Dims(); droppedBytes*float64(n)*float64(outputs) < float64(gp.MemoryBudget(o.MaxMemory))/2 {
+	if n, outputs := s.F.Dims(); droppedBytes*float64(n)*float64(outputs) < float64(gp.MemoryBudget(o.Memory))/2 {
 		own = (c.most + 1) / 2
 	}
 	k, err := gp.Keep(ctx, c.p.kernel, c.p.x, s, &gp.KeepOptions{Most: own, Progress: o.Progress})

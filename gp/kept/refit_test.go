@@ -167,7 +167,7 @@ func TestRefitWithRoughProducts(t *testing.T) {
 		t.Run(q.Name, func(t *testing.T) {
 			want := refit(t, q, nil)
 			seen := map[string]int{}
-			o := &kept.Options{Products: differences{linearize.ProductsOf(q.Train)}, Outputs: q.Train.F, Progress: func(stage string, _, _ int) { seen[stage]++ }}
+			o := &kept.Options{Products: differences{linearize.ProductsOf(q.Train)}, Outputs: q.Train.F, Limits: linearize.Limits{Progress: func(stage string, _, _ int) { seen[stage]++ }}}
 			p := refit(t, q, o)
 			require.Empty(t, p.Warnings())
 			testkit.RequireAgree(t, "α", testkit.Vec(p.Alpha()), testkit.Vec(want.Alpha()), 1e-8)
@@ -239,11 +239,11 @@ func TestStops(t *testing.T) {
 	q := testkit.NewProblem("many", 11, 60, 3, glm.Categorical{}, 3)
 	for _, stage := range []string{gp.StageNewton, gp.StageKeep, gp.StageKernel, kept.StageProducts} {
 		ctx, cancel := context.WithCancel(t.Context())
-		o := &kept.Options{Products: linearize.ProductsOf(q.Train), Progress: func(s string, _, _ int) {
+		o := &kept.Options{Products: linearize.ProductsOf(q.Train), Limits: linearize.Limits{Progress: func(s string, _, _ int) {
 			if s == stage {
 				cancel()
 			}
-		}}
+		}}}
 		_, err := kept.Refit(ctx, q.Train, q.Targets(), q.Prior, q.Theta, o)
 		require.ErrorIs(t, err, context.Canceled, stage)
 		cancel()
@@ -258,16 +258,16 @@ func TestRefusals(t *testing.T) {
 	q := testkit.Problems(t)[5]
 	var memory *gp.MemoryError
 	for _, most := range []int64{1000, kept.Bytes(q.N, q.C, q.Train.P, 0) + 8} {
-		_, err := kept.Fit(t.Context(), q.Train, q.Sites(t), q.Prior, q.Theta, &kept.Options{MaxMemory: most})
+		_, err := kept.Fit(t.Context(), q.Train, q.Sites(t), q.Prior, q.Theta, &kept.Options{Limits: linearize.Limits{Memory: most}})
 		require.ErrorAs(t, err, &memory)
-		_, err = kept.Refit(t.Context(), q.Train, q.Targets(), q.Prior, q.Theta, &kept.Options{MaxMemory: most})
+		_, err = kept.Refit(t.Context(), q.Train, q.Targets(), q.Prior, q.Theta, &kept.Options{Limits: linearize.Limits{Memory: most}})
 		require.ErrorAs(t, err, &memory)
 	}
 	_, err := kept.Fit(t.Context(), q.Train, q.Sites(t), q.Prior, q.Theta, &kept.Options{Strength: math.MaxFloat64})
 	require.ErrorIs(t, err, gp.ErrNoExamples)
 	_, err = kept.Refit(t.Context(), q.Train.Slice(0, 0), q.Targets(), q.Prior, q.Theta, nil)
 	require.ErrorIs(t, err, gp.ErrNoExamples)
-	for _, o := range []kept.Options{{Strength: -1}, {PriorVariance: -1}, {MaxNewton: -1}, {MaxProducts: -1}, {MaxMemory: -1}, {Mean: 7}} {
+	for _, o := range []kept.Options{{Strength: -1}, {PriorVariance: -1}, {MaxNewton: -1}, {MaxProducts: -1}, {Limits: linearize.Limits{Memory: -1}}, {Mean: 7}} {
 		require.Panics(t, func() { _, _ = kept.Fit(t.Context(), q.Train, q.Sites(t), q.Prior, q.Theta, &o) })
 	}
 	p := fit(t, q, nil)
@@ -289,11 +289,11 @@ func TestRefitNear(t *testing.T) {
 		var steps [2]int
 		var f [2]mat.Dense
 		for i, from := range []*kept.Posterior{nil, near} {
-			o := &kept.Options{Near: from, Progress: func(stage string, done, _ int) {
+			o := &kept.Options{Near: from, Limits: linearize.Limits{Progress: func(stage string, done, _ int) {
 				if stage == gp.StageNewton {
 					steps[i] = done
 				}
-			}}
+			}}}
 			p := testref.Must(kept.Refit(t.Context(), q.Train, q.Targets(), other, q.Theta, o))(t)
 			require.Same(t, from, o.Near)
 			require.NoError(t, p.PredictTo(t.Context(), &f[i], nil, q.Test))

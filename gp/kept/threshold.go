@@ -39,11 +39,9 @@ type ThresholdOptions struct {
 	Before *Threshold
 	// Worth, if not nil, is asked whether to go on after a threshold that more rows would change.
 	Worth func(t *Threshold) bool
-	// MaxMemory is the number of bytes that the search, and a posterior of the rows above the
-	// threshold, may take; 0 means what gp.MemoryBudget says.
-	MaxMemory int64
-	Seed      uint64 // of the choice of the examples
-	Progress  func(stage string, done, total int)
+	// Limits are those of the search, and Memory also that of a posterior of the rows above the threshold.
+	linearize.Limits
+	Seed uint64 // of the choice of the examples
 }
 
 // firstMost is the number of rows with which the search begins; a variable for tests.
@@ -56,9 +54,6 @@ func (o *ThresholdOptions) withDefaults() ThresholdOptions {
 	}
 	if d.Within < 0 || d.Share < 0 || d.Share > 1 || d.Examples < 0 || d.Most < 0 {
 		panic("kept: options out of range")
-	}
-	if d.Progress == nil {
-		d.Progress = func(string, int, int) {}
 	}
 	d.Within, d.Share = cmp.Or(d.Within, 0.05), cmp.Or(d.Share, 0.99)
 	return d
@@ -147,7 +142,7 @@ func FindThreshold(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.
 		}
 	}
 	for {
-		fits, budget := memory.Fit(most, opt.MaxMemory, need)
+		fits, budget := memory.Fit(most, opt.Memory, need)
 		if fits == 0 {
 			return nil, &gp.MemoryError{Op: "a search for rows to keep", Needed: need(1), Available: budget, Unit: gp.KeptRows}
 		}
@@ -189,7 +184,7 @@ var poolRows, comparedRows = 40000, 2000
 func represented(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, asked *linearize.Batch, opt *ThresholdOptions,
 	most int, need func(rows int) int64) (*Threshold, error) {
 	fit := func(rows *gp.Kept) (*gp.Thinned, error) {
-		return gp.FitKept(ctx, k, x, s, rows, &gp.Options{MaxMemory: opt.MaxMemory, Progress: opt.Progress})
+		return gp.FitKept(ctx, k, x, s, rows, &gp.Options{Limits: opt.Limits})
 	}
 	strongest := func(n int) (*gp.Kept, error) {
 		return gp.Keep(ctx, k, x, s, &gp.KeepOptions{Most: n, Progress: opt.Progress})
@@ -219,7 +214,7 @@ func represented(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Si
 	}
 	alone = nil // its memory is free before the next is made
 	for {
-		fits, budget := memory.Fit(2*most, opt.MaxMemory, need)
+		fits, budget := memory.Fit(2*most, opt.Memory, need)
 		if fits < 2 {
 			return nil, &gp.MemoryError{Op: "a search for rows to keep", Needed: need(2), Available: budget, Unit: gp.KeptRows}
 		}
@@ -298,7 +293,7 @@ func strengths(ctx context.Context, k ntk.Kernel, x linearize.Source, post *gp.T
 				return &gp.NotFiniteError{What: "prior variance", Row: rows.Examples[lo+i], Value: v, Remedy: "raise the prior precision, or check the network's Jacobian"}
 			}
 		}
-		o.Progress(gp.StageKeep, hi, rows.Len())
+		o.Show(gp.StageKeep, hi, rows.Len())
 		return nil
 	})
 	return s, err
@@ -414,7 +409,7 @@ func findThreshold(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.
 		return nil, fmt.Errorf("kept: the sites of %d examples say nothing: %w", t.Examples, gp.ErrNoExamples)
 	}
 	all = pick(all, byStrength(all))
-	post, err := gp.FitKept(ctx, k, x, s, all, &gp.Options{MaxMemory: opt.MaxMemory, Progress: opt.Progress})
+	post, err := gp.FitKept(ctx, k, x, s, all, &gp.Options{Limits: opt.Limits})
 	if err != nil {
 		return nil, err
 	}

@@ -116,7 +116,7 @@ func TestThresholdOfSample(t *testing.T) {
 	require.Equal(t, one, find(kept.ThresholdOptions{}))
 	require.NotEqual(t, one, find(kept.ThresholdOptions{Seed: 1}))
 	require.Equal(t, 10, find(kept.ThresholdOptions{Most: 10}).Of)
-	require.Equal(t, 20, find(kept.ThresholdOptions{MaxMemory: searchBytes(t, q, 20)}).Of)
+	require.Equal(t, 20, find(kept.ThresholdOptions{Limits: linearize.Limits{Memory: searchBytes(t, q, 20)}}).Of)
 }
 
 // searchBytes is the memory of a search among n rows.
@@ -143,7 +143,7 @@ func TestE16ShortMemory(t *testing.T) {
 	require.Equal(t, enough.Rows, enough.Wanted)
 	const fit = 30
 	require.Greater(t, enough.Rows, fit)
-	short := find(kept.ThresholdOptions{MaxMemory: searchBytes(t, q, fit)})
+	short := find(kept.ThresholdOptions{Limits: linearize.Limits{Memory: searchBytes(t, q, fit)}})
 	rows := testref.Must(gp.Keep(t.Context(), q.Kernel, q.Train, s, short.KeepOptions()))(t)
 	require.Equal(t, []int{fit, fit, fit}, []int{short.Rows, short.Of, rows.Len()})
 	require.GreaterOrEqual(t, short.Wanted, enough.Rows)
@@ -154,19 +154,19 @@ func TestE16ShortMemory(t *testing.T) {
 	}
 	require.Greater(t, top, 1.05)
 	require.GreaterOrEqual(t, short.Ratio, top-1e-9)
-	require.Equal(t, short, find(kept.ThresholdOptions{Before: short, MaxMemory: searchBytes(t, q, fit)}))
+	require.Equal(t, short, find(kept.ThresholdOptions{Before: short, Limits: linearize.Limits{Memory: searchBytes(t, q, fit)}}))
 	more := find(kept.ThresholdOptions{Before: short})
 	require.Greater(t, more.Of, fit)
 	require.LessOrEqual(t, more.Ratio, 1.05)
 	require.InDelta(t, enough.Rows, more.Rows, 5)
 
-	o := &kept.Options{Strength: enough.Strength, MaxMemory: searchBytes(t, q, fit) - 8*fit*int64(q.T*q.C+500)}
+	o := &kept.Options{Strength: enough.Strength, Limits: linearize.Limits{Memory: searchBytes(t, q, fit) - 8*fit*int64(q.T*q.C+500)}}
 	all, err := kept.Fit(t.Context(), q.Train, s, q.Prior, q.Theta, &kept.Options{Strength: enough.Strength})
 	require.NoError(t, err)
 	some := testref.Must(kept.Fit(t.Context(), q.Train, s, q.Prior, q.Theta, o))(t)
 	require.NotNil(t, linearize.FindWarning(some.Warnings(), "kept-short"))
 	warning := some.Short()
-	require.Equal(t, kept.Short{Kept: some.Kept().Len(), Above: all.Kept().Len(), Needed: warning.Needed, Available: o.MaxMemory}, *warning)
+	require.Equal(t, kept.Short{Kept: some.Kept().Len(), Above: all.Kept().Len(), Needed: warning.Needed, Available: o.Memory}, *warning)
 	require.Greater(t, warning.Needed, warning.Available)
 	require.Equal(t, fit, some.Kept().Len())
 	require.True(t, slices.IsSorted(some.Kept().Examples))
@@ -178,9 +178,9 @@ func TestE16ShortMemory(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, ratio, top-1e-9)
 
-	_, err = kept.Fit(t.Context(), q.Train, s, q.Prior, q.Theta, &kept.Options{MaxMemory: kept.Bytes(q.N, q.C, len(q.Theta), 0) + 8})
+	_, err = kept.Fit(t.Context(), q.Train, s, q.Prior, q.Theta, &kept.Options{Limits: linearize.Limits{Memory: kept.Bytes(q.N, q.C, len(q.Theta), 0) + 8}})
 	refused := testref.As[*gp.MemoryError](t, err)
-	_, err = kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &kept.ThresholdOptions{MaxMemory: 8})
+	_, err = kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &kept.ThresholdOptions{Limits: linearize.Limits{Memory: 8}})
 	require.ErrorAs(t, err, &refused)
 }
 
@@ -277,7 +277,7 @@ func TestE16Represented(t *testing.T) {
 	one, five := find(1), find(5)
 	require.Equal(t, math.Float64bits(one.Ratio), math.Float64bits(five.Ratio))
 	const little = 8
-	_, err := kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &kept.ThresholdOptions{MaxMemory: little, Before: &kept.Threshold{Rows: 60, Representatives: 60, Ratio: 1}})
+	_, err := kept.FindThreshold(t.Context(), q.Kernel, q.Train, s, q.Test, &kept.ThresholdOptions{Limits: linearize.Limits{Memory: little}, Before: &kept.Threshold{Rows: 60, Representatives: 60, Ratio: 1}})
 	require.EqualValues(t, little, testref.As[*gp.MemoryError](t, err).Available)
 	require.LessOrEqual(t, sum, 1.0, "the ratio is no smaller than the truth on average")
 }

@@ -52,11 +52,7 @@ type MatchOptions struct {
 	Directions int
 	// MaxPasses is the most products with J and Jᵀ; 0 means 2000.
 	MaxPasses int
-	// MaxMemory is the memory that may be used, in bytes; 0 means 80 % of the machine's free memory
-	// (gp.MemoryBudget).
-	MaxMemory int64
-	// Progress, if not nil, is called with StageMatch as passes are done. Their number is unknown: total 0.
-	Progress func(stage string, done, total int)
+	linearize.Limits
 }
 
 // StageMatch counts the passes of FindMatch.
@@ -75,10 +71,10 @@ func (o *MatchOptions) directions(n, c, p int) (int, error) {
 		// Besides the directions: m, f, r and J̃d; q, z and scratch.
 		return memory.Mul(8*int64(directions+8), memory.Add(memory.Mul(int64(n), int64(c)), int64(p)))
 	}
-	if err := gp.CheckMemory("a match", gp.TrainingExamples, n, o.MaxMemory, func(n int) int64 { return bytes(n, fewest) }); err != nil {
+	if err := gp.CheckMemory("a match", gp.TrainingExamples, n, o.Memory, func(n int) int64 { return bytes(n, fewest) }); err != nil {
 		return 0, err
 	}
-	budget := gp.MemoryBudget(o.MaxMemory)
+	budget := gp.MemoryBudget(o.Memory)
 	return max(fewest, memory.Largest(o.Directions+1, budget, func(k int) int64 { return bytes(n, k) })), nil
 }
 
@@ -115,16 +111,13 @@ func FindMatch(ctx context.Context, src linearize.Source, y *gp.Targets, prior n
 	if o != nil {
 		d = *o
 	}
-	if !(d.Tolerance >= 0 && d.Least >= 0) || math.IsInf(d.Least, 1) || d.Directions < 0 || d.MaxPasses < 0 || d.MaxMemory < 0 {
+	if !(d.Tolerance >= 0 && d.Least >= 0) || math.IsInf(d.Least, 1) || d.Directions < 0 || d.MaxPasses < 0 || d.Memory < 0 {
 		panic("mode: invalid options of FindMatch")
 	}
 	d.Tolerance, d.Least, d.MaxPasses = cmp.Or(d.Tolerance, .01), cmp.Or(d.Least, 1e-6), cmp.Or(d.MaxPasses, 2000)
 	d.Directions = max(cmp.Or(d.Directions, 32), fewest)
 	if d.Products == nil {
 		d.Products = linearize.ProductsOf(src)
-	}
-	if d.Progress == nil {
-		d.Progress = func(string, int, int) {}
 	}
 	m := &matchSearch{o: d, tolerance: d.Tolerance, least: math.Log(d.Least)}
 	m.white = newton.NewWhitened(prior, len(theta))
@@ -487,14 +480,14 @@ func (m *matchSearch) add(ctx context.Context, d []float64, norm float64) error 
 // push writes J v to dst.
 func (m *matchSearch) push(ctx context.Context, dst, v []float64) error {
 	m.passes++
-	m.o.Progress(StageMatch, m.passes, 0)
+	m.o.Show(StageMatch, m.passes, 0)
 	return m.o.Products.MulVecTo(ctx, dst, v)
 }
 
 // pull returns J̃ᵀu, P numbers.
 func (m *matchSearch) pull(ctx context.Context, u []float64) ([]float64, error) {
 	m.passes++
-	m.o.Progress(StageMatch, m.passes, 0)
+	m.o.Show(StageMatch, m.passes, 0)
 	g := make([]float64, len(m.white.Root))
 	if err := m.o.Products.MulTransVecTo(ctx, g, u); err != nil {
 		return nil, err

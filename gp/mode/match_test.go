@@ -191,7 +191,7 @@ func TestNoMatchE21(t *testing.T) {
 	_, err := mode.FindMatch(t.Context(), &worse, q.Targets(), scaledPrior{Prior: q.Prior, factor: 1}, q.Theta, nil)
 	none := testref.As[*gp.NoMatchError](t, err)
 	require.Less(t, none.Network, none.Prior)
-	_, err = mode.FindMatch(t.Context(), q.Train, q.Targets(), q.Prior, q.Theta, &mode.MatchOptions{MaxMemory: 1000})
+	_, err = mode.FindMatch(t.Context(), q.Train, q.Targets(), q.Prior, q.Theta, &mode.MatchOptions{Limits: linearize.Limits{Memory: 1000}})
 	testref.As[*gp.MemoryError](t, err)
 	h := testkit.Heteroscedastic()
 	_, err = mode.FindMatch(t.Context(), h.Train, gp.NewTargets(h.Y, h.Likelihood), h.Prior, h.Theta, nil)
@@ -303,12 +303,12 @@ func TestMatchStops(t *testing.T) {
 		return mode.FindMatch(ctx, testkit.InTiles(p.train, 3), gp.NewTargets(p.y, p.lik), p.prior, p.theta, o)
 	}
 	done := 0
-	m := testref.Must(find(t.Context(), &mode.MatchOptions{MaxPasses: 6, Progress: func(stage string, n, total int) {
+	m := testref.Must(find(t.Context(), &mode.MatchOptions{MaxPasses: 6, Limits: linearize.Limits{Progress: func(stage string, n, total int) {
 		require.Equal(t, mode.StageMatch, stage)
 		require.Equal(t, done+1, n)
 		require.Zero(t, total)
 		done = n
-	}}))(t)
+	}}}))(t)
 	require.Equal(t, done, m.Passes)
 	require.LessOrEqual(t, m.Passes, 7)
 	require.Equal(t, math.Exp(m.Error), testkit.RequireWarnings(t, m.Warnings, "match-rough")[0].Value)

@@ -96,7 +96,7 @@ func (q *Posterior) audit(ctx context.Context, c *job.Job, p *problem.Problem, t
 	if warning != nil {
 		c.Warn(warning)
 	}
-	found, err := do(&audit.Options{Calibration: q.Calibration.RefitScales(), Link: ScoringLink(p.Task.Likelihood, p.Model.Outputs), Top: top, MaxMemory: p.Limits.Memory, Progress: c.Show, LeaveOneOut: leave})
+	found, err := do(&audit.Options{Calibration: q.Calibration.RefitScales(), Link: ScoringLink(p.Task.Likelihood, p.Model.Outputs), Top: top, Limits: p.Bounds(c), LeaveOneOut: leave})
 	c.Clear()
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)
@@ -143,7 +143,7 @@ func auditLabels(ctx context.Context, c *job.Job, p *problem.Problem, top int) (
 		}
 		return moved.Linearize(ctx, x)
 	})
-	o := &audit.Options{Top: top, MostPaired: -1, MaxMemory: p.Limits.Memory, Progress: c.Show}
+	o := &audit.Options{Top: top, MostPaired: -1, Limits: p.Bounds(c)}
 	found, err := audit.OfLabels(ctx, ntk.New(prior, net.Theta()), draws, p.Examples.Y, classes, o)
 	c.Clear()
 	if err != nil {
@@ -156,7 +156,7 @@ func auditLabels(ctx context.Context, c *job.Job, p *problem.Problem, top int) (
 // Acquire ranks the rows of a pool by what their labels would tell, and chooses a batch of them; names name the rows
 // in errors.
 func (q *Posterior) Acquire(ctx context.Context, c *job.Job, p *problem.Problem, pool linearize.Source, batch int, names problem.RowNames) (*audit.Acquisition, error) {
-	o := &audit.AcquireOptions{Batch: batch, Link: ScoringLink(p.Task.Likelihood, p.Model.Outputs), MaxMemory: p.Limits.Memory, Progress: c.Show}
+	o := &audit.AcquireOptions{Batch: batch, Link: ScoringLink(p.Task.Likelihood, p.Model.Outputs), Limits: p.Bounds(c)}
 	found, err := audit.Acquire(ctx, q.latent(), p.Task.Likelihood, pool, o)
 	c.Clear()
 	if err != nil {

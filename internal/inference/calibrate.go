@@ -519,7 +519,7 @@ func (q *Posterior) leaver(ctx context.Context, c *job.Job, p *problem.Problem) 
 	if rows.Len() == 0 {
 		return s.LeaveOneOutTo, nil, nil // every row is saturated, and none moves another
 	}
-	kept, err := gp.FitKept(ctx, kernel, q.Dual.Data(), q.Dual.Sites(), rows, &gp.Options{MaxMemory: p.Limits.Memory, Progress: c.Show})
+	kept, err := gp.FitKept(ctx, kernel, q.Dual.Data(), q.Dual.Sites(), rows, &gp.Options{Limits: p.Bounds(c)})
 	if err != nil {
 		return nil, nil, err
 	}

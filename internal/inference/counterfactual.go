@@ -31,7 +31,7 @@ func Counterfactual(ctx context.Context, c *job.Job, p *problem.Problem, q *Post
 		return nil, err
 	}
 	kernel := ntk.New(q.Prior(), p.Model.Net.Theta())
-	return counterfactual.New(ctx, q.Dual.(counterfactual.Base), kernel, p.TrainTargets(), &counterfactual.Options{MaxMemory: p.Limits.Memory, Progress: c.Show})
+	return counterfactual.New(ctx, q.Dual.(counterfactual.Base), kernel, p.TrainTargets(), &counterfactual.Options{Limits: p.Bounds(c)})
 }
 
 // Changeable returns an error, which names the flag or verb, unless it is defined what a posterior of this method

@@ -82,7 +82,7 @@ func (k *Coverage) leaveOut(ctx context.Context, c *job.Job, p *problem.Problem,
 	if err := s.Suits(len(rows), "training rows to leave out"); err != nil {
 		return err
 	}
-	e, err := explain.New(q.Dual, q.Kernel, &explain.Options{MaxMemory: p.Limits.Memory, Progress: func(done, total int) { c.Show("leave-one-out", done, total) }})
+	e, err := explain.New(q.Dual, q.Kernel, &explain.Options{Limits: linearize.Limits{Memory: p.Limits.Memory, Progress: func(_ string, done, total int) { c.Show("leave-one-out", done, total) }}})
 	if err != nil {
 		return err
 	}

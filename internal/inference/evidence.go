@@ -46,7 +46,7 @@ func NewEvidenceStudy(con *job.Job, p *problem.Problem, q *Posterior, groups []p
 }
 
 func (s *EvidenceStudy) options() *evidence.Options {
-	return &evidence.Options{MaxMemory: s.problem.Limits.Memory, Progress: s.con.Show}
+	return &evidence.Options{Limits: s.problem.Bounds(s.con)}
 }
 
 // report are the groups without their gradients.
@@ -288,7 +288,7 @@ func WithGPrior(ctx context.Context, con *job.Job, p *problem.Problem) (*problem
 	if err != nil {
 		return nil, err
 	}
-	w, err := weightspace.FitStructure(ctx, weightspace.Diagonal, x, sites, any, theta, &weightspace.Options{MaxMemory: p.Limits.Memory, Progress: con.Show})
+	w, err := weightspace.FitStructure(ctx, weightspace.Diagonal, x, sites, any, theta, &weightspace.Options{Limits: p.Bounds(con)})
 	con.Clear()
 	if err != nil {
 		return nil, p.TrainNames().ExplainError(err)

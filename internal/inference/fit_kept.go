@@ -157,7 +157,7 @@ func (f *fit) askedRows(ctx context.Context) (*linearize.Batch, error) {
 
 // thresholdOptions say what to ask of rows that are kept.
 func (f *fit) thresholdOptions() *kept.ThresholdOptions {
-	return &kept.ThresholdOptions{Within: f.flags.Within, MaxMemory: f.problem.Limits.Memory, Seed: f.problem.Limits.Seed, Progress: f.con.Show}
+	return &kept.ThresholdOptions{Within: f.flags.Within, Limits: f.problem.Bounds(f.con), Seed: f.problem.Limits.Seed}
 }
 
 // threshold finds τ for --within at the sites s. c, if not nil, has what a checkpoint knows of it, and takes what is
@@ -260,7 +260,7 @@ func (f *fit) throughInducing() (Flags, error) {
 // options o. c is as in threshold. Where memory holds fewer rows, it measures what these give.
 func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, c *choice, o *kept.Options) (*Posterior, *kept.Threshold, error) {
 	y, s := f.problem.TrainTargets(), f.sites
-	o.Mean, o.Outputs, o.Start, o.MaxMemory, o.Progress = f.options.mean, f.outputs, f.near, f.problem.Limits.Memory, f.con.Show
+	o.Mean, o.Outputs, o.Start, o.Limits = f.options.mean, f.outputs, f.near, f.problem.Bounds(f.con)
 	if !f.options.AtTheta {
 		gradient := closeMode
 		if y.Scored() {
@@ -348,7 +348,7 @@ func (f *fit) warnShort(rows int, t *kept.Threshold) {
 func (f *fit) certify(ctx context.Context, q *Posterior, t *kept.Threshold, products linearize.Products) error {
 	dual := q.Dual.(*kept.Posterior)
 	k, err := certificate.Certify(ctx, dual.Thinned(), f.source, dual.Sites(), f.prior, f.theta, &certificate.Options{
-		All: f.flags.Certify, Seed: f.problem.Limits.Seed, MaxMemory: f.problem.Limits.Memory, Products: products, Progress: f.con.Show})
+		All: f.flags.Certify, Seed: f.problem.Limits.Seed, Limits: f.problem.Bounds(f.con), Products: products})
 	if err != nil {
 		return err
 	}

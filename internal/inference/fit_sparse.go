@@ -89,7 +89,7 @@ func (f *fit) inducing(ctx context.Context) (*sparse.Inducing, error) {
 }
 
 func (f *fit) sparseOptions() *sparse.Options {
-	return &sparse.Options{Mean: f.mean(), MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
+	return &sparse.Options{Mean: f.mean(), Limits: f.problem.Bounds(f.con)}
 }
 
 // sparsePosterior notes the evidence of a posterior with inducing examples and what they leave out.

@@ -98,7 +98,7 @@ func solverOf(method string) *solver {
 	through := &solver{
 		plan: planInducing, fit: (*fit).sparse, leftOut: mostLeftOut,
 		load: func(ctx context.Context, l *loading) (Fitted, error) {
-			return sparse.Load(ctx, l.problem.Saved.File, l.Kernel, l.x, l.z, &sparse.Options{Mean: l.How.mean, MaxMemory: l.problem.Limits.Memory, Targets: l.targets, Progress: l.con.Show})
+			return sparse.Load(ctx, l.problem.Saved.File, l.Kernel, l.x, l.z, &sparse.Options{Mean: l.How.mean, Limits: l.problem.Bounds(l.con), Targets: l.targets})
 		},
 		held: func(p *problem.Problem, n, m, rows int) float64 {
 			return 8*float64(rows)*float64(rows) + bytes(p, m) + bytes(p, min(n, linearize.Tile(p.Model.Outputs)))
@@ -113,7 +113,7 @@ func solverOf(method string) *solver {
 			})
 		},
 		load: func(ctx context.Context, l *loading) (Fitted, error) {
-			return kept.Load(ctx, l.problem.Saved.File, l.x, l.prior, l.problem.Model.Net.Theta(), &kept.Options{Mean: l.How.mean, MaxMemory: l.problem.Limits.Memory, Targets: l.targets, Progress: l.con.Show})
+			return kept.Load(ctx, l.problem.Saved.File, l.x, l.prior, l.problem.Model.Net.Theta(), &kept.Options{Mean: l.How.mean, Limits: l.problem.Bounds(l.con), Targets: l.targets})
 		},
 	}
 	switch method {
@@ -128,7 +128,7 @@ func solverOf(method string) *solver {
 				return rowsCure(c, p, f, heldOut, gp.CheckMemory("an exact posterior", gp.TrainingExamples, n, memory, p.ExactBytes))
 			},
 			load: func(_ context.Context, l *loading) (Fitted, error) {
-				return gp.Load(l.problem.Saved.File, l.Kernel, l.x.(*linearize.Batch), &gp.Options{MaxMemory: l.problem.Limits.Memory, Targets: l.targets})
+				return gp.Load(l.problem.Saved.File, l.Kernel, l.x.(*linearize.Batch), &gp.Options{Limits: linearize.Limits{Memory: l.problem.Limits.Memory}, Targets: l.targets})
 			},
 			held: func(p *problem.Problem, n, _, _ int) float64 {
 				d, _, _ := p.Model.Net.Dims()
@@ -147,7 +147,7 @@ func solverOf(method string) *solver {
 				return err
 			},
 			load: func(ctx context.Context, l *loading) (Fitted, error) {
-				return weightspace.LoadSums(ctx, l.problem.Saved.File, l.x, l.targets, l.prior, l.problem.Model.Net.Theta(), &weightspace.Options{MaxMemory: l.problem.Limits.Memory, Progress: l.con.Show})
+				return weightspace.LoadSums(ctx, l.problem.Saved.File, l.x, l.targets, l.prior, l.problem.Model.Net.Theta(), &weightspace.Options{Limits: l.problem.Bounds(l.con)})
 			},
 		}
 	case "kept":

@@ -421,7 +421,7 @@ func (f *fit) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m, err := mode.FindMatch(ctx, f.source, f.problem.TrainTargets(), f.prior, f.theta, &mode.MatchOptions{Products: products, Outputs: f.outputs, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show})
+	m, err := mode.FindMatch(ctx, f.source, f.problem.TrainTargets(), f.prior, f.theta, &mode.MatchOptions{Products: products, Outputs: f.outputs, Limits: f.problem.Bounds(f.con)})
 	if none := (*gp.NoMatchError)(nil); errors.As(err, &none) {
 		return f.found(ctx, &gp.Match{Factor: 1, Root: math.NaN(), Network: none.Network, End: gp.MatchNone})
 	}
@@ -458,7 +458,7 @@ func (f *fit) settleMode(ctx context.Context) error {
 	if _, ok := f.source.(*linearize.Batch); ok {
 		gradient = closeMode
 	}
-	o := &kept.Options{Products: products, Outputs: f.outputs, Start: f.near, MaxMemory: f.problem.Limits.Memory, Progress: f.con.Show}
+	o := &kept.Options{Products: products, Outputs: f.outputs, Start: f.near, Limits: f.problem.Bounds(f.con)}
 	if f.mode, err = kept.FindMode(ctx, f.source, f.problem.TrainTargets(), f.prior, f.theta, gradient, o); err != nil {
 		return err
 	}

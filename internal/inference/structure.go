@@ -109,7 +109,7 @@ func (s *WeightFlags) fit(ctx context.Context, c *job.Job, p *problem.Problem, f
 	if err := f.prepare(ctx, p.KeepsJacobian() && !factors, nil); err != nil {
 		return nil, err
 	}
-	wo := &weightspace.Options{Mean: o.mean, MaxMemory: p.Limits.Memory, Progress: c.Show}
+	wo := &weightspace.Options{Mean: o.mean, Limits: p.Bounds(c)}
 	sites := f.sites
 	if f.flags.Refit {
 		found, err := mode.Find(ctx, f.source, p.TrainTargets(), f.prior, f.theta, &mode.Options{Progress: c.Show})

@@ -119,7 +119,7 @@ func (v *Validation) weights(ctx context.Context) (*weightspace.Posterior, error
 	q, net := v.Posterior, v.problem.Model.Net
 	// The training examples are in memory.
 	train := q.Dual.Data().(*linearize.Batch)
-	return weightspace.Fit(ctx, train, q.Dual.Sites(), q.prior, net.Theta(), &weightspace.Options{Mean: q.How.mean, MaxMemory: v.problem.Limits.Memory, Progress: v.con.Show})
+	return weightspace.Fit(ctx, train, q.Dual.Sites(), q.prior, net.Theta(), &weightspace.Options{Mean: q.How.mean, Limits: v.problem.Bounds(v.con)})
 }
 
 // compare adds the differences between the two spaces to the table.
@@ -143,7 +143,7 @@ func (v *Validation) approximate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	exact, err := gp.Fit(ctx, v.Posterior.Kernel, dual.Data().(*linearize.Batch), dual.Sites(), &gp.Options{Mean: gp.LinearGaussian, MaxMemory: v.problem.Limits.Memory, Progress: v.con.Show})
+	exact, err := gp.Fit(ctx, v.Posterior.Kernel, dual.Data().(*linearize.Batch), dual.Sites(), &gp.Options{Mean: gp.LinearGaussian, Limits: v.problem.Bounds(v.con)})
 	if err != nil {
 		return err
 	}

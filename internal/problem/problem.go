@@ -30,6 +30,11 @@ type Problem struct {
 	flags     *Flags   // from which the problem was read; nil for a model that is still to be trained
 }
 
+// Bounds are the limits of a call of the library that is part of a job.
+func (p *Problem) Bounds(c *job.Job) linearize.Limits {
+	return linearize.Limits{Memory: p.Limits.Memory, Progress: c.Show}
+}
+
 // Open reads the model, the saved posterior of a file if it is not "", and the data, and decides what the outputs mean
 // and which rows to train on.
 func Open(ctx context.Context, c *job.Job, f *Flags, posteriorFile string) (*Problem, error) {

@@ -37,7 +37,7 @@ type FitOptions struct {
 // open returns flags that say where the model and the data are now that a file remembers, which
 // the flag from names, and a job to open them.
 func open(o *funcgp.OpenOptions, from, calibrate string) (*problem.Flags, *job.Job, error) {
-	f := &problem.Flags{Model: problem.ModelFlags{Path: o.Model}, Data: problem.DataFlags{Name: o.Data}, Limits: problem.LimitFlags{Memory: o.MaxMemory}}
+	f := &problem.Flags{Model: problem.ModelFlags{Path: o.Model}, Data: problem.DataFlags{Name: o.Data}, Limits: problem.LimitFlags{Memory: o.Memory}}
 	if err := f.CheckValues(map[string]string{"calibrate": calibrate, from: "given"}); err != nil {
 		return nil, nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse/shard"
 )
 
@@ -197,7 +198,7 @@ func (t *Terms) explain(ctx context.Context, dual gp.Dual, i int, groups []int) 
 	if err != nil {
 		return nil, names.ExplainError(err)
 	}
-	o := &explain.Options{Terms: t.header.Kernel(), Top: t.header.Top, Targets: inference.Targets(p, pred, 0, t.about), Groups: groups, ErrorBars: true, MaxMemory: p.Limits.Memory}
+	o := &explain.Options{Terms: t.header.Kernel(), Top: t.header.Top, Targets: inference.Targets(p, pred, 0, t.about), Groups: groups, ErrorBars: true, Limits: linearize.Limits{Memory: p.Limits.Memory}}
 	ex, err := explain.New(dual, t.open.Posterior.Kernel, o)
 	if err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ func measureExact(ctx context.Context, o *options) error {
 		if err != nil {
 			return err
 		}
-		so := &sparse.Options{Progress: progress()}
+		so := &sparse.Options{Limits: linearize.Limits{Progress: progress()}}
 		z, err := sparse.Select(ctx, sparse.Stratified{Labels: p.train.labels}, k, train, o.sizes[len(o.sizes)-1], so)
 		if err != nil {
 			return err
@@ -116,12 +116,12 @@ func (f *exactFit) fit(ctx context.Context, within float64) error {
 	}
 	show := progress()
 	all, from := now(), now()
-	if f.threshold, err = kept.FindThreshold(ctx, f.kernel, f.train, f.sites, asked, &kept.ThresholdOptions{Within: within, Progress: show}); err != nil {
+	if f.threshold, err = kept.FindThreshold(ctx, f.kernel, f.train, f.sites, asked, &kept.ThresholdOptions{Within: within, Limits: linearize.Limits{Progress: show}}); err != nil {
 		return err
 	}
 	fmt.Printf("\nδ = %.4g: τ = %.3g, %d of %d rows of %d examples, ratio %.4f: %s\n", f.delta, f.threshold.Strength, f.threshold.Rows, f.threshold.Of, f.threshold.Examples, f.threshold.Ratio, from.since())
 	from = now()
-	post, err := kept.Fit(ctx, f.train, f.sites, f.prior, f.p.net.Theta(), &kept.Options{Found: f.threshold, Progress: show})
+	post, err := kept.Fit(ctx, f.train, f.sites, f.prior, f.p.net.Theta(), &kept.Options{Found: f.threshold, Limits: linearize.Limits{Progress: show}})
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (f *exactFit) fit(ctx context.Context, within float64) error {
 	rows := f.post.Kept()
 	fmt.Printf("%d rows, %.4f of tr Λ, and %d representatives: %s; in all %s\n", rows.Own(), rows.Trace/rows.Total, rows.Representatives, from.since(), all.since())
 	from = now()
-	c, err := certificate.Certify(ctx, f.post, f.train, f.sites, f.prior, f.p.net.Theta(), &certificate.Options{Progress: show})
+	c, err := certificate.Certify(ctx, f.post, f.train, f.sites, f.prior, f.p.net.Theta(), &certificate.Options{Limits: linearize.Limits{Progress: show}})
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func measureKept(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	so := &sparse.Options{Progress: progress()}
+	so := &sparse.Options{Limits: linearize.Limits{Progress: progress()}}
 	z, err := sparse.Select(ctx, sparse.Stratified{Labels: p.train.labels}, k, train, o.sizes[len(o.sizes)-1], so)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func thin(ctx context.Context, p *problem, k *ntk.NTK, z *sparse.Inducing, train
 	t := &thinning{entry: entry{row: row{Method: fmt.Sprintf("within %.2g", within), Precision: delta}, judged: judgedBy(qmc)}, within: within}
 	show := progress()
 	from := now()
-	found, err := kept.FindThreshold(ctx, at, train, s, asked, &kept.ThresholdOptions{Within: within, Examples: examples, Most: mostRows, Progress: show})
+	found, err := kept.FindThreshold(ctx, at, train, s, asked, &kept.ThresholdOptions{Within: within, Examples: examples, Most: mostRows, Limits: linearize.Limits{Progress: show}})
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func thin(ctx context.Context, p *problem, k *ntk.NTK, z *sparse.Inducing, train
 	t.choose, t.rows = from.since(), rows.Len()
 	fmt.Fprintf(os.Stderr, "%d rows %s\n", t.rows, t.choose)
 	from = now()
-	b, err := sparse.NewBuilder(ctx, k, z, &sparse.Options{Progress: show})
+	b, err := sparse.NewBuilder(ctx, k, z, &sparse.Options{Limits: linearize.Limits{Progress: show}})
 	if err != nil {
 		return nil, err
 	}

@@ -129,7 +129,7 @@ func fit(ctx context.Context, p *problem, k *ntk.NTK, o *options) ([]*entry, *re
 		return nil, nil, err
 	}
 	from := time.Now()
-	so := &sparse.Options{Progress: progress()}
+	so := &sparse.Options{Limits: linearize.Limits{Progress: progress()}}
 	z, err := sparse.Select(ctx, sparse.Stratified{Labels: p.train.labels}, k, train, o.sizes[len(o.sizes)-1], so)
 	if err != nil {
 		return nil, nil, err

@@ -47,7 +47,7 @@ func measureStructures(ctx context.Context, o *options) error {
 		if err != nil {
 			return err
 		}
-		w, err := weightspace.FitStructure(ctx, structure, train, sites, prior, p.net.Theta(), &weightspace.Options{Progress: progress()})
+		w, err := weightspace.FitStructure(ctx, structure, train, sites, prior, p.net.Theta(), &weightspace.Options{Limits: linearize.Limits{Progress: progress()}})
 		if err != nil {
 			return err
 		}

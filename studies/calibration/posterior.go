@@ -113,7 +113,7 @@ func (p *problem) nystrom(ctx context.Context, net *network.Network, k ntk.Kerne
 		return nil, err
 	}
 	post.GradientNorm = result.Float(gp.GradientNormOf(jr, prior, net.Theta()))
-	so := &sparse.Options{Progress: progress()}
+	so := &sparse.Options{Limits: linearize.Limits{Progress: progress()}}
 	z, err := sparse.Select(ctx, sparse.Stratified{Labels: labels(p.train.y)}, k, x, f.inducing, so)
 	if err != nil {
 		return nil, err

@@ -45,7 +45,7 @@ func (e EKFAC) Attribute(ctx context.Context, p *Problem) ([]Attribution, error)
 	if err != nil {
 		return nil, err
 	}
-	factors, err := weightspace.SumFactors(ctx, train, sites, false, &weightspace.Options{MaxMemory: p.MaxMemory})
+	factors, err := weightspace.SumFactors(ctx, train, sites, false, &weightspace.Options{Limits: linearize.Limits{Memory: p.MaxMemory}})
 	if err != nil {
 		return nil, err
 	}

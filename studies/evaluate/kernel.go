@@ -78,7 +78,7 @@ func (m Kernel) Fit(ctx context.Context, p *Problem) (*KernelFit, error) {
 	}
 	theta := p.Network.Theta()
 	f := &KernelFit{atTheta: m.AtTheta, p: p, train: train, kernel: ntk.New(prior, theta)}
-	o := &kept.Options{Strength: m.Strength, MaxMemory: p.MaxMemory}
+	o := &kept.Options{Strength: m.Strength, Limits: linearize.Limits{Memory: p.MaxMemory}}
 	atTheta, err := gp.SitesFrom(ctx, train, gp.NewTargets(p.Y, p.Likelihood))
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (m Kernel) Fit(ctx context.Context, p *Problem) (*KernelFit, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.thin, err = gp.FitKept(ctx, f.kernel, train, f.post.Sites(), f.post.Kept(), &gp.Options{MaxMemory: p.MaxMemory})
+	f.thin, err = gp.FitKept(ctx, f.kernel, train, f.post.Sites(), f.post.Kept(), &gp.Options{Limits: linearize.Limits{Memory: p.MaxMemory}})
 	return f, err
 }
 
@@ -271,7 +271,7 @@ func between(lo, hi int) []int {
 // Attribute is one Newton step, this goes on to the mode. With Kernel.AtTheta it is an
 // error.
 func (f *KernelFit) LeaveOut(ctx context.Context, rows []int) (*mat.Dense, error) {
-	model, err := counterfactual.New(ctx, f.post, f.kernel, gp.NewTargets(f.p.Y, f.p.Likelihood), &counterfactual.Options{MaxMemory: f.p.MaxMemory})
+	model, err := counterfactual.New(ctx, f.post, f.kernel, gp.NewTargets(f.p.Y, f.p.Likelihood), &counterfactual.Options{Limits: linearize.Limits{Memory: f.p.MaxMemory}})
 	if err != nil {
 		return nil, err
 	}

@@ -212,11 +212,11 @@ func (p *prepared) fit(ctx context.Context) (*gp.Exact, error) {
 		return nil, err
 	}
 	p.clock.to("fit" + gramKernel)
-	return gp.Fit(ctx, p.kernel, x, sites, &gp.Options{Progress: func(_ string, done, total int) {
+	return gp.Fit(ctx, p.kernel, x, sites, &gp.Options{Limits: linearize.Limits{Progress: func(_ string, done, total int) {
 		if done == total {
 			p.clock.to("fit" + factorOfB)
 		}
-	}})
+	}}})
 }
 
 // A clock adds up the time of stages.

@@ -118,7 +118,7 @@ func (p *protocol) byLabels(ctx context.Context, m int, progress reproduce.Progr
 		}
 		return moved.Linearize(ctx, d.x)
 	})
-	found, err := audit.OfLabels(ctx, ntk.New(prior, net.Theta()), draws, d.y, max(2, outputs), &audit.Options{MostPaired: -1, Progress: func(_ string, done, total int) { progress(done, total) }})
+	found, err := audit.OfLabels(ctx, ntk.New(prior, net.Theta()), draws, d.y, max(2, outputs), &audit.Options{MostPaired: -1, Limits: linearize.Limits{Progress: func(_ string, done, total int) { progress(done, total) }}})
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func (f *imagesFit) warn(list []error) {
 // structure fits a posterior with a structure at these sites around a center, nil for
 // θ*.
 func (f *imagesFit) structure(ctx context.Context, s weightspace.Structure, sites *gp.Sites, center []float64) (weightspace.Weights, error) {
-	return weightspace.FitStructure(ctx, s, f.train, sites, f.prior, f.theta, &weightspace.Options{MaxMemory: f.job.o.MaxMemory, Center: center})
+	return weightspace.FitStructure(ctx, s, f.train, sites, f.prior, f.theta, &weightspace.Options{Limits: linearize.Limits{Memory: f.job.o.MaxMemory}, Center: center})
 }
 
 // An imagesMethod scores one way to predict.

@@ -111,7 +111,7 @@ func (f *imagesFit) perOutput(ctx context.Context, rows []int, precision float64
 			s.Lambda.Set(i, 0, v)
 			s.Root.Set(i, 0, math.Sqrt(v))
 		}
-		e, err := gp.Fit(ctx, ntk.New(prior, f.theta), x, s, &gp.Options{MaxMemory: f.job.o.MaxMemory})
+		e, err := gp.Fit(ctx, ntk.New(prior, f.theta), x, s, &gp.Options{Limits: linearize.Limits{Memory: f.job.o.MaxMemory}})
 		if err != nil {
 			return nil, err
 		}

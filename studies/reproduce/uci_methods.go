@@ -77,7 +77,7 @@ func newLinearized(ctx context.Context, data *Examples, j *uciJob, progress Prog
 // fullPosterior is the Laplace posterior at θ*.
 func (m *linearized) fullPosterior(ctx context.Context) (_ *weightspace.Posterior, err error) {
 	if m.full == nil {
-		m.full, err = weightspace.Fit(ctx, m.train, m.sites, m.prior, m.theta, &weightspace.Options{MaxMemory: m.job.o.MaxMemory})
+		m.full, err = weightspace.Fit(ctx, m.train, m.sites, m.prior, m.theta, &weightspace.Options{Limits: linearize.Limits{Memory: m.job.o.MaxMemory}})
 	}
 	return m.full, err
 }
@@ -201,7 +201,7 @@ func (m *linearized) glm(ctx context.Context) error {
 }
 
 func (m *linearized) diagonal(ctx context.Context) error {
-	w, err := weightspace.FitStructure(ctx, weightspace.Diagonal, m.train, m.sites, m.prior, m.theta, &weightspace.Options{MaxMemory: m.job.o.MaxMemory})
+	w, err := weightspace.FitStructure(ctx, weightspace.Diagonal, m.train, m.sites, m.prior, m.theta, &weightspace.Options{Limits: linearize.Limits{Memory: m.job.o.MaxMemory}})
 	if err != nil {
 		return err
 	}
@@ -270,7 +270,7 @@ func (m *linearized) refit(ctx context.Context) (gp.Latent, leaveOut, error) {
 }
 
 func (m *linearized) functionRefit(ctx context.Context) (gp.Latent, leaveOut, error) {
-	e, err := gp.Refit(ctx, ntk.New(m.prior, m.theta), m.train, gp.NewTargets(m.data.Train.Y, m.lik), &gp.Options{MaxMemory: m.job.o.MaxMemory})
+	e, err := gp.Refit(ctx, ntk.New(m.prior, m.theta), m.train, gp.NewTargets(m.data.Train.Y, m.lik), &gp.Options{Limits: linearize.Limits{Memory: m.job.o.MaxMemory}})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/studies/variational"
 )
@@ -36,7 +37,7 @@ var refineMethods = []uciMethod{
 // refineOptions end a refinement where every site is within a hundredth of a posterior
 // standard deviation of its condition.
 func (m *linearized) refineOptions() *variational.Options {
-	return &variational.Options{Tolerance: 1e-2, Points: 1024, MaxMemory: m.job.o.MaxMemory}
+	return &variational.Options{Tolerance: 1e-2, Points: 1024, Limits: linearize.Limits{Memory: m.job.o.MaxMemory}}
 }
 
 // unrefined is the Laplace posterior at θ*. Where the model has more function values N·C

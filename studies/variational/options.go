@@ -2,6 +2,7 @@ package variational
 
 import (
 	"github.com/funcgp/funcgp/internal/lattice"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // StageRefine is the stage that Options.Progress is told of: iterations of a
@@ -19,10 +20,7 @@ type Options struct {
 	// more than two classes where a trapezoid has more than eight times as many nodes.
 	// 0 means 4,096, and at most 65,536 are allowed.
 	Points int
-	// MaxMemory bounds the memory in bytes; 0 means 80 % of the machine's free memory.
-	MaxMemory int64
-	// Progress, if not nil, is called from one goroutine after each iteration.
-	Progress func(stage string, done, total int)
+	linearize.Limits
 }
 
 func (o *Options) withDefaults() Options {
@@ -30,7 +28,7 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		d = *o
 	}
-	if d.Tolerance < 0 || d.MaxIter < 0 || d.Points < 0 || d.Points > lattice.Points || d.MaxMemory < 0 {
+	if d.Tolerance < 0 || d.MaxIter < 0 || d.Points < 0 || d.Points > lattice.Points || d.Memory < 0 {
 		panic("variational: invalid options")
 	}
 	if d.Tolerance == 0 {
@@ -41,9 +39,6 @@ func (o *Options) withDefaults() Options {
 	}
 	if d.Points == 0 {
 		d.Points = 4096
-	}
-	if d.Progress == nil {
-		d.Progress = func(string, int, int) {}
 	}
 	return d
 }

@@ -222,7 +222,7 @@ func (s *solver) run(ctx context.Context, x []float64) (*iterate, int, error) {
 		if err != nil {
 			return nil, k, err
 		}
-		s.o.Progress(StageRefine, k+1, 0)
+		s.o.Show(StageRefine, k+1, 0)
 		since++
 		switch {
 		case next != nil && s.better(next, it):

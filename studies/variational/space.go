@@ -37,7 +37,7 @@ type functionSpace struct {
 }
 
 func newFunctionSpace(ctx context.Context, k ntk.Kernel, x *linearize.Batch, s *gp.Sites, o *Options) (*functionSpace, error) {
-	e, err := gp.Fit(ctx, k, x, s, &gp.Options{Mean: gp.LinearGaussian, MaxMemory: o.MaxMemory})
+	e, err := gp.Fit(ctx, k, x, s, &gp.Options{Mean: gp.LinearGaussian, Limits: linearize.Limits{Memory: o.Memory}})
 	return &functionSpace{x: x, e: e}, err
 }
 
@@ -72,7 +72,7 @@ type weightSpace struct {
 }
 
 func newWeightSpace(ctx context.Context, x *linearize.Batch, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*weightSpace, error) {
-	w := &weightSpace{x: x, p: prior, theta: theta, o: weightspace.Options{Mean: gp.LinearGaussian, MaxMemory: o.MaxMemory}}
+	w := &weightSpace{x: x, p: prior, theta: theta, o: weightspace.Options{Mean: gp.LinearGaussian, Limits: linearize.Limits{Memory: o.Memory}}}
 	mu0 := make([]float64, len(theta))
 	prior.MeanTo(mu0)
 	w.m = w.at(mu0)
@@ -129,7 +129,7 @@ func (d *meanField) condition(ctx context.Context, s *gp.Sites) error {
 
 // vary makes the precision 1/Σ₀ + diag Σ J_iᵀW_iJ_i.
 func (d *meanField) vary(ctx context.Context, s *gp.Sites) error {
-	o := &weightspace.Options{Center: d.center(), MaxMemory: d.o.MaxMemory}
+	o := &weightspace.Options{Center: d.center(), Limits: linearize.Limits{Memory: d.o.Memory}}
 	w, err := weightspace.FitStructure(ctx, weightspace.Diagonal, d.x, s, d.p, d.theta, o)
 	if err != nil {
 		return err

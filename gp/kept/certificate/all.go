@@ -30,10 +30,10 @@ const (
 func (d *dropped) all(ctx context.Context, c *Certificate) error {
 	n := d.rows.Len()
 	need := func(n int) int64 { return memory.Mul(8*(fewSteps+4), int64(n)) }
-	if err := gp.CheckMemory("a certificate from all dropped rows", "dropped rows", n, d.o.MaxMemory, need); err != nil {
+	if err := gp.CheckMemory("a certificate from all dropped rows", "dropped rows", n, d.o.Memory, need); err != nil {
 		return err
 	}
-	steps := int(min(mostSteps, gp.MemoryBudget(d.o.MaxMemory)/(8*int64(n))-4))
+	steps := int(min(mostSteps, gp.MemoryBudget(d.o.Memory)/(8*int64(n))-4))
 	c.Failure, c.Rows = failure, n
 	p := d.post.Rows().P
 	m := &product{d: d, products: d.o.Products, variance: make([]float64, p), params: make([]float64, p), outputs: make([]float64, d.src.Len()*d.outputs())}
@@ -49,7 +49,7 @@ func (d *dropped) all(ctx context.Context, c *Certificate) error {
 		if k == 0 {
 			first = y
 			err := y.run(ctx, steps, func() bool {
-				d.o.Progress(StageNorm, len(y.diag), 0)
+				d.o.Show(StageNorm, len(y.diag), 0)
 				least, most := y.norm(failureEach)
 				return most-least <= near*(1+least)
 			})
@@ -68,7 +68,7 @@ func (d *dropped) all(ctx context.Context, c *Certificate) error {
 		trace += y.square * y.diag[0] / vectors
 		lengths = append(lengths, math.Sqrt(y.square)*math.Hypot(y.diag[0], y.off[0]))
 		low, high = low+lower/vectors, high+upper/vectors
-		d.o.Progress(StageTrace, k+1, vectors)
+		d.o.Show(StageTrace, k+1, vectors)
 	}
 	c.Norm[0], c.Norm[1] = first.norm(failureEach)
 	norm := c.Norm[1]

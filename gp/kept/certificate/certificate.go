@@ -48,13 +48,12 @@ type Options struct {
 	Sample int
 	// All uses all dropped rows. It takes some thirty products with J and as many with Jᵀ
 	// over all training examples.
-	All       bool
-	Seed      uint64
-	MaxMemory int64 // bytes; 0 means what gp.MemoryBudget says
+	All  bool
+	Seed uint64
+	linearize.Limits
 	// Products are those of the training examples, such as a network's; nil means
 	// linearize.ProductsOf the source, where each takes the work of all outputs.
 	Products linearize.Products
-	Progress func(stage string, done, total int)
 }
 
 // Stages of Options.Progress.
@@ -80,9 +79,6 @@ func Certify(ctx context.Context, t *gp.Thinned, src linearize.Source, s *gp.Sit
 		panic("certificate: a sample of fewer than two rows")
 	}
 	opt.Sample = cmp.Or(opt.Sample, defaultSample)
-	if opt.Progress == nil {
-		opt.Progress = func(string, int, int) {}
-	}
 	d, err := newDropped(ctx, t, src, s, prior, theta, &opt)
 	if err != nil {
 		return nil, stopped(err)

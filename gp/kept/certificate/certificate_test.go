@@ -337,7 +337,7 @@ func TestProcessorsAndProducts(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	p := one(t)
 	var memory *gp.MemoryError
-	for _, o := range []certificate.Options{{MaxMemory: 1000}, {Sample: 10, MaxMemory: 1000}, {Sample: 10, All: true, MaxMemory: 1000}} {
+	for _, o := range []certificate.Options{{Limits: linearize.Limits{Memory: 1000}}, {Sample: 10, Limits: linearize.Limits{Memory: 1000}}, {Sample: 10, All: true, Limits: linearize.Limits{Memory: 1000}}} {
 		_, err := certificate.Certify(t.Context(), p.post, p.train, p.sites, p.prior, p.theta, &o)
 		require.ErrorAs(t, err, &memory)
 		require.Positive(t, memory.Largest)

@@ -29,7 +29,7 @@ const tile = 250
 // a backward pass and a half-solve for each.
 func (d *dropped) covariance(ctx context.Context, at []int) (*mat.SymDense, error) {
 	m, n := len(at), d.post.Kept().Len()
-	err := gp.CheckMemory("a certificate", "dropped rows", m, d.o.MaxMemory, func(m int) int64 {
+	err := gp.CheckMemory("a certificate", "dropped rows", m, d.o.Memory, func(m int) int64 {
 		return memory.Mul(8, memory.Mul(int64(m), memory.Add(int64(n), int64(2*m))))
 	})
 	if err != nil {
@@ -52,7 +52,7 @@ func (d *dropped) covariance(ctx context.Context, at []int) (*mat.SymDense, erro
 			return nil, err
 		}
 		parts = append(parts, b)
-		d.o.Progress(StageSample, hi, m)
+		d.o.Show(StageSample, hi, m)
 	}
 	b := linearize.Concat(parts...)
 	c := mat.NewDense(m, m, nil)

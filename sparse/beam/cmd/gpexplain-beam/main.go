@@ -193,7 +193,7 @@ func (s *common) begin(c *cobra.Command, input string) error {
 	if err := limits.Check(func(string) bool { return false }); err != nil {
 		return err
 	}
-	s.open.MaxMemory = limits.Memory
+	s.open.Memory = limits.Memory
 	switch {
 	case empty != "":
 		return job.Usagef("--%s is empty; give it a value or leave it out", empty)
