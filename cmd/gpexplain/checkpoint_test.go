@@ -141,7 +141,7 @@ func TestMethodAutoOfFewParameters(t *testing.T) {
 		"--at", "stated", "--calibrate", "none", "--out", filepath.Join(dir, "a.gp"))
 	require.Zero(t, r.code, r.stderr)
 	require.Equal(t, "parameters", decode[fitReport](t, r.stdout).Fit.Method)
-	require.Regexp(t, `--method auto takes parameters: .*; the network has 21 parameters, whose precision says the same of all rows\.`, r.stderr)
+	require.Regexp(t, `--method auto takes parameters: .*\. The network has 21 parameters, whose precision says the same of all rows\.`, r.stderr)
 }
 
 // What is no checkpoint is found before the model is read.

@@ -95,7 +95,7 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 				return nil, err
 			}
 			f.took(long, linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "",
-				"--method auto takes parameters: %v; the network has %s parameters, whose precision says the same of all rows.", why, job.Count(f.problem.Model.Parameters())))
+				"--method auto takes parameters: %v. The network has %s parameters, whose precision says the same of all rows.", why, job.Count(f.problem.Model.Parameters())))
 			return f.parameters(ctx)
 		}
 		if f.flags, err = f.throughInducing(); err != nil {
