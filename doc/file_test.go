@@ -230,8 +230,9 @@ func TestFilePage(t *testing.T) {
 	if testing.Short() {
 		return
 	}
-	// What takes a model of other kinds than these: counts, several of many classes.
+	// What takes a model of other kinds than these: counts, several of many classes, soft labels.
 	tables["header"].seen["rate_kept"], tables["header"].seen["grouped"] = true, true
+	tables["common"].seen["inputs.shares"] = true
 	for name, table := range tables {
 		require.ElementsMatch(t, table.names, slices.Collect(maps.Keys(table.seen)), name)
 	}

@@ -230,6 +230,9 @@ func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *proble
 				r.LogDensity, r.MAPLogDensity = result.Undefined(), result.Undefined()
 				if targets != nil {
 					r.LogDensity, r.MAPLogDensity = result.Float(pred.LogDensity[i]), result.Float(p.Task.Likelihood.LogProb(targets.RawRowView(i), b.F.RawRowView(i)))
+					if q := p.Task.SoftLabel(rows, lo+i); q != nil {
+						r.LogDensity, r.MAPLogDensity = result.CrossEntropy(q, r.Probability), result.CrossEntropy(q, r.MAPProbability)
+					}
 				}
 				r.Covariance, r.Novelty.Rank = inference.CovarianceOf(pred.Cov, i), q.Rank(r.Novelty.Score)
 				r.Interval, r.Set = regions[i].Interval, regions[i].Set

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -53,6 +54,7 @@ func (w *weightsTable) write(t *testing.T, name string, times func(i int) int) s
 type answered struct {
 	Mean, Covariance, Probability any
 	Label                         json.Number
+	NLL                           float64
 	Fit                           struct {
 		LogEvidence          float64        `json:"log_evidence"`
 		GradientNorm         float64        `json:"gradient_norm"`
@@ -298,6 +300,67 @@ func TestRowWeights(t *testing.T) {
 		again, b := predictedBy(t, "--posterior", saved, "--input", plain)
 		require.Equal(t, first, again)
 		require.Equal(t, "w", b.Fit.Loss["row_weights"])
+	}
+}
+
+// TestSoftLabels checks that target columns with shares of 1 are soft labels: shares in quarters are four rows with labels as
+// often, one row of shares repeated four times; the NLL is the cross entropy; a network that was trained on them is an optimum
+// of what is fitted, and a bundle has them.
+func TestSoftLabels(t *testing.T) {
+	for outputs, likelihood := range map[int]string{1: "bernoulli", 3: "categorical"} {
+		k := max(2, outputs)
+		rng, w := rand.New(rand.NewPCG(5, uint64(k))), newWeightsTable(t, 60, k)
+		soft := "a,b"
+		for c := range k {
+			soft += fmt.Sprintf(",k%d", c)
+		}
+		soft, four := soft+"\n", soft+"\n"
+		hard := &weightsTable{dir: w.dir}
+		var shares [][]float64
+		for i, x := range w.x {
+			q := make([]float64, k)
+			for j := range 4 {
+				y := w.class[i]
+				if j > 1 {
+					y = rng.IntN(k)
+				}
+				q[y] += .25
+				hard.x, hard.class = append(hard.x, x), append(hard.class, y)
+			}
+			shares = append(shares, q)
+			line := fmt.Sprintf("%v,%v", x[0], x[1])
+			for _, v := range q {
+				line += fmt.Sprintf(",%v", v)
+			}
+			soft, four = soft+line+"\n", four+strings.Repeat(line+"\n", 4)
+		}
+		file := func(name, text string) string { return write(t, filepath.Join(w.dir, name), []byte(text)) }
+		table, target := file("soft.csv", soft), "k0,k1,k2"[:3*k-1]
+		model, saved := filepath.Join(w.dir, "net.onnx"), filepath.Join(w.dir, "a.gp")
+		input := file("input.csv", "a,b\n.1,.2\n-1,0\n2,1\n")
+		succeed(t, "train", "--quiet", "--data", table, "--target", target, "--likelihood", likelihood, "--arch", fmt.Sprintf("mlp:4-%d", outputs), "--activation", "tanh", "--out", model, "--standardize", "no")
+		at := []string{"--model", model, "--input", input, "--at", "3", "--refit", "--calibrate", "none", "--likelihood", likelihood}
+		want, a := predictedBy(t, append(at, "--data", hard.write(t, "hard.csv", nil))...)
+		got, b := predictedBy(t, append(at, "--data", file("four.csv", four), "--target", target)...)
+		requireSameAnswers(t, want, got, a, b)
+
+		common := []string{"--model", model, "--data", table, "--target", target}
+		rows, b := predictedBy(t, append(common, "--test-data", table)...)
+		require.Less(t, b.Fit.GradientNorm, 1e-2)
+		require.Empty(t, b.Fit.Warnings)
+		require.Less(t, b.Fit.Match.Remainder, 1e-3)
+		nll := 0.
+		for i, r := range rows {
+			for c, p := range flat(r.Probability) {
+				nll -= shares[i][c] * math.Log(p) / float64(len(rows))
+			}
+		}
+		require.InEpsilon(t, nll, b.NLL, 1e-12)
+
+		rows, _ = predictedBy(t, append(common, "--input", input)...)
+		succeed(t, append([]string{"fit", "--quiet", "--bundle", "--standardize", "no", "--out", saved}, common...)...)
+		again, _ := predictedBy(t, "--posterior", saved, "--input", input)
+		require.Equal(t, rows, again)
 	}
 }
 

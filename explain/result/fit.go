@@ -311,3 +311,14 @@ func (k *Certificate) Text() string {
 	}
 	return text + fmt.Sprintf("; for 99 %% of the rows asked about they are at most %.4g times, by the %s strongest rows and a sample of the others.", float64(k.Ratio), Count(k.Against))
 }
+
+// CrossEntropy is Σ q_c log p_c of shares q of the classes and their probabilities, with p_c of at least 1e-300.
+func CrossEntropy(q []float64, p []Float) Float {
+	sum := 0.0
+	for c, share := range q {
+		if share > 0 {
+			sum += share * math.Log(max(float64(p[c]), 1e-300))
+		}
+	}
+	return Float(sum)
+}

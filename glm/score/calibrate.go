@@ -103,6 +103,7 @@ func Calibrate(ctx context.Context, lik glm.Likelihood, y, mean, cov *mat.Dense,
 	if err != nil {
 		return nil, err
 	}
+	lik = rows.lik
 	link := o.Link
 	if _, ok := lik.(*glm.Gaussian); ok {
 		link = predictive.Exact{}

@@ -57,6 +57,7 @@ func (c *Calibration) JudgeNetwork(ctx context.Context, link predictive.Link, li
 	if err != nil {
 		return nil, err
 	}
+	lik = rows.lik
 	logp, err := c.logDensities(ctx, link, lik, rows)
 	if err != nil {
 		return nil, err

@@ -40,8 +40,19 @@ func (c *Calibration) WithShift(ctx context.Context, link predictive.Link, lik g
 		if err != nil {
 			return nil, err
 		}
+		if _, soft := lik.(glm.CategoricalShares); soft {
+			return newClassNumbers(s.Response, y, weights), nil
+		}
 		p, labels := ClassProbabilities(lik, y, s.Response)
-		return newClassNumbers(p, labels, weights), nil
+		if p == nil {
+			return nil, nil
+		}
+		n, k := p.Dims()
+		shares := mat.NewDense(n, k, nil)
+		for i, label := range labels {
+			shares.Set(i, label, 1)
+		}
+		return newClassNumbers(p, shares, weights), nil
 	}
 	if n, err := expected(nil, network, nil); err != nil || n == nil || n.z < shiftZ {
 		return c, err
@@ -96,25 +107,19 @@ type classNumbers struct {
 	curvature *mat.SymDense // Σ_i diag(p_i) − p_i p_iᵀ
 }
 
-// newClassNumbers returns the numbers for probabilities p, N×K, and labels, without rows of NaN; nil for a nil p.
-func newClassNumbers(p *mat.Dense, labels []int, weights []float64) *classNumbers {
-	if p == nil {
-		return nil
-	}
-	_, k := p.Dims()
+// newClassNumbers returns the numbers for probabilities p and shares of the classes, both N×K, without rows of NaN.
+func newClassNumbers(p, shares *mat.Dense, weights []float64) *classNumbers {
+	rows, k := p.Dims()
 	n := &classNumbers{off: mat.NewVecDense(k, nil), curvature: mat.NewSymDense(k, nil)}
 	variance, square := make([]float64, k), make([]float64, k)
 	weight, _ := weigh(weights, 0)
-	for i, label := range labels {
+	for i := range rows {
 		row := p.RawRowView(i)
 		if floats.HasNaN(row) {
 			continue
 		}
 		for j, q := range row {
-			d := -q
-			if j == label {
-				d++
-			}
+			d := shares.At(i, j) - q
 			w := weight(i)
 			n.off.SetVec(j, n.off.AtVec(j)+w*d)
 			variance[j] += w * q * (1 - q)

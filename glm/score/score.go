@@ -83,6 +83,7 @@ func WeightedScoreOf(ctx context.Context, link predictive.Link, lik glm.Likeliho
 	if link == nil {
 		link = predictive.DefaultLink(lik, r.c)
 	}
+	lik = r.lik
 	logp, response := make([]float64, len(r.kept)), mat.NewDense(len(r.kept), r.c, nil)
 	err = r.each(ctx, func(lo, hi int, y, mean, cov *mat.Dense) error {
 		if err := link.LogPredictiveTo(logp[lo:hi], lik, y, mean, cov); err != nil {
@@ -99,8 +100,14 @@ func WeightedScoreOf(ctx context.Context, link predictive.Link, lik glm.Likeliho
 		floats.AddConst(math.NaN(), s.Response.RawRowView(i))
 	}
 	for k, i := range r.kept {
-		s.LogDensity[i] = logp[k]
-		s.Response.SetRow(i, response.RawRowView(k))
+		if s.Response.SetRow(i, response.RawRowView(k)); r.share == nil || math.IsNaN(s.LogDensity[i]) {
+			s.LogDensity[i] = 0
+		}
+		if r.share == nil {
+			s.LogDensity[i] = logp[k]
+		} else {
+			s.LogDensity[i] += r.share[k] * logp[k]
+		}
 	}
 	s.NLL, s.StdErr = r.nll(logp), r.standardError(logp)
 	s.Accuracy, s.ECE, s.Brier, s.RMSE = math.NaN(), math.NaN(), math.NaN(), math.NaN()
@@ -196,23 +203,33 @@ func weightedNLL(logp, weights []float64) float64 {
 	return sum / floats.Sum(weights)
 }
 
-// standardError returns the standard error of the mean of v over the kept rows.
+// standardError returns the standard error of the mean of v over the kept rows, where those of one row with shares of the
+// classes count together.
 func (s *scoredRows) standardError(v []float64) float64 {
 	n := s.total()
 	mean := -s.nll(v)
 	sum := 0.0
-	for i, x := range v {
-		sum += s.weight(i) * (x - mean) * (x - mean)
+	for i := 0; i < len(v); {
+		x, w, from := v[i], s.weight(i), i
+		for i++; s.share != nil && i < len(v) && s.kept[i] == s.kept[from]; i++ {
+			more := s.weight(i)
+			x, w = (w*x+more*v[i])/(w+more), w+more
+		}
+		sum += w * (x - mean) * (x - mean)
 	}
 	return math.Sqrt(sum / (n - 1) / n)
 }
 
 // scoredRows holds the rows whose moments are not NaN, and whose weights are not 0.
 type scoredRows struct {
-	rows, c int       // number of all rows, and of outputs
-	kept    []int     // positions of the rows with moments
-	leftOut int       // rows without
-	weights []float64 // of the kept rows; nil for 1 each
+	rows, c int            // number of all rows, and of outputs
+	lik     glm.Likelihood // of y
+	kept    []int          // positions of the rows with moments
+	leftOut int            // rows without
+	weights []float64      // of the kept rows; nil for 1 each
+	// share is nil but for shares of classes, which become a row for each class with a share, whose label it is: kept has
+	// the row several times, and its weight is divided by share.
+	share   []float64
 	y, mean *mat.Dense
 	cov     *mat.Dense // nil without covariances
 }
@@ -226,7 +243,9 @@ func newScoredRows(lik glm.Likelihood, y, mean, cov *mat.Dense, weights []float6
 			panic("score: covariance is not T·C×C")
 		}
 	}
-	s := &scoredRows{rows: n, c: c, y: y, mean: mean, cov: cov}
+	s := &scoredRows{rows: n, c: c, lik: lik, y: y, mean: mean, cov: cov}
+	_, soft := lik.(glm.CategoricalShares)
+	var labels []float64
 	if y != nil {
 		if r, k := y.Dims(); r != n || k != lik.Targets(c) {
 			panic("score: y is not T×Targets(C)")
@@ -248,14 +267,29 @@ func newScoredRows(lik glm.Likelihood, y, mean, cov *mat.Dense, weights []float6
 				return nil, fmt.Errorf("row %d: %w", i, err)
 			}
 		}
+		w := 1.0
+		if weights != nil {
+			w = weights[i]
+		}
+		if y != nil && soft {
+			for k, q := range y.RawRowView(i) {
+				if q > 0 {
+					s.kept, s.share, s.weights, labels = append(s.kept, i), append(s.share, q), append(s.weights, w*q), append(labels, float64(k))
+				}
+			}
+			continue
+		}
 		s.kept = append(s.kept, i)
 		if weights != nil {
-			s.weights = append(s.weights, weights[i])
+			s.weights = append(s.weights, w)
 		}
 	}
 	switch {
 	case len(s.kept) == 0:
 		return nil, &RowsError{Rows: n}
+	case s.share != nil:
+		s.lik, s.y = glm.Categorical{}, mat.NewDense(len(labels), 1, labels)
+		s.mean, s.cov = takeRows(mean, s.kept, 1), takeRows(cov, s.kept, c)
 	case len(s.kept) < n:
 		s.y, s.mean, s.cov = takeRows(y, s.kept, 1), takeRows(mean, s.kept, 1), takeRows(cov, s.kept, c)
 	}
@@ -319,7 +353,7 @@ func (s *scoredRows) everySo(k int) *scoredRows {
 	if k == 1 {
 		return s
 	}
-	some := &scoredRows{rows: s.rows, c: s.c}
+	some := &scoredRows{rows: s.rows, c: s.c, lik: s.lik}
 	var at []int
 	for i := 0; i < len(s.kept); i += k {
 		at, some.kept = append(at, i), append(some.kept, s.kept[i])

@@ -470,6 +470,11 @@ func (t *table) fillTargets(y *npy.Array, name string) error {
 		t.notes = append(t.notes, oneHotNote)
 		return nil
 	}
+	if labels := largestShares(t.y, width); labels != nil && !t.real {
+		t.y, t.shares, t.kinds = labels, t.y, width
+		t.notes = append(t.notes, sharesNote)
+		return nil
+	}
 	t.targets = nil
 	for j := range width {
 		t.targets = append(t.targets, name+strconv.Itoa(j))
@@ -478,6 +483,37 @@ func (t *table) fillTargets(y *npy.Array, name string) error {
 }
 
 const oneHotNote = "each row of targets has a single one, which is taken as the label"
+
+const sharesNote = "each row of targets has shares of 1, which are taken as soft labels; --likelihood gaussian takes them as numbers"
+
+// largestShares returns the places of the largest of the shares in rows that sum to 1, and divides them by their sum; nil
+// where some row is different.
+func largestShares(y []float64, width int) []float64 {
+	labels := make([]float64, 0, len(y)/width)
+	for row := range slices.Chunk(y, width) {
+		sum := 0.0
+		for _, v := range row {
+			if !(v >= 0 && v <= 1) {
+				return nil
+			}
+			sum += v
+		}
+		if !(math.Abs(sum-1) < 1e-3) {
+			return nil
+		}
+		labels = append(labels, float64(slices.Index(row, slices.Max(row))))
+	}
+	for row := range slices.Chunk(y, width) {
+		sum := 0.0
+		for _, v := range row {
+			sum += v
+		}
+		for j := range row {
+			row[j] /= sum
+		}
+	}
+	return labels
+}
 
 // oneHot returns the places of the ones in rows of zeros with a single one; nil where some row is different.
 func oneHot(y []float64, width int) []float64 {

@@ -73,23 +73,31 @@ func openCSV(ctx context.Context, path string, o *OpenOptions) (*Data, error) {
 	return d.finish()
 }
 
-// takeOneHot takes targets of several columns for labels where each row of all parts has a single one.
+// takeOneHot takes targets of several columns for labels where each row of all parts has a single one, and for soft labels
+// where each has shares of 1.
 func (d *Data) takeOneHot(parts []*part) {
-	width := len(d.TargetColumns)
+	width, note := len(d.TargetColumns), oneHotNote
 	labels := map[*table][]float64{}
 	for _, p := range parts {
 		if p.table.n == 0 || p.table.y == nil {
 			continue
 		}
-		if labels[p.table] = oneHot(p.table.y, width); labels[p.table] == nil {
+		if labels[p.table] = oneHot(p.table.y, width); labels[p.table] != nil {
+			continue
+		}
+		if labels[p.table] = largestShares(p.table.y, width); labels[p.table] == nil {
 			return
 		}
+		note = sharesNote
 	}
 	for t, y := range labels {
+		if note == sharesNote {
+			t.shares = t.y
+		}
 		t.y, t.targets, t.kinds = y, []string{d.Target}, width
 	}
 	d.OneHot = d.TargetColumns
-	d.Notes = append(d.Notes, oneHotNote)
+	d.Notes = append(d.Notes, note)
 }
 
 // Columns returns the header of a CSV file; several have the header of the first.
@@ -186,6 +194,9 @@ func (p *part) set(d *Data) *Set {
 			if t.y != nil {
 				s.Targets = append(s.Targets, t.y[r*width:(r+1)*width]...)
 			}
+			if k := t.kinds; t.shares != nil {
+				s.Shares = append(s.Shares, t.shares[r*k:(r+1)*k]...)
+			}
 			if t.ids != nil {
 				s.IDs = append(s.IDs, t.ids[r])
 			}
@@ -202,7 +213,7 @@ func (p *part) set(d *Data) *Set {
 		}
 	}
 	if p.rows == nil {
-		s.x, s.Targets, s.IDs, s.Weights = t.x, t.y, t.ids, t.weights
+		s.x, s.Targets, s.Shares, s.IDs, s.Weights = t.x, t.y, t.shares, t.ids, t.weights
 	}
 	s.findRange()
 	return s

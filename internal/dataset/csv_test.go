@@ -194,30 +194,38 @@ func TestOneHot(t *testing.T) {
 	require.Equal(t, []string{oneHotNote}, d.Notes)
 	require.Equal(t, 1, d.Train.Width())
 	require.Equal(t, []float64{1, 2, 3}, d.Train.Matrix(nil).RawMatrix().Data)
-	kind, _ := d.TargetKind()
-	require.Equal(t, Numbers, kind)
+	_, several := d.SeveralLabels()
+	require.False(t, several)
 	sub := testref.Must(d.Train.Select(&SelectOptions{Classes: []int{2, 0, 1}}))(t)
 	require.Equal(t, []float64{2, 0, 2}, sub.Targets)
 
 	d = open(single, OpenOptions{RealTargets: true})
 	require.Nil(t, d.OneHot)
 	require.Equal(t, []float64{0, 1, 0, 0, 0, 1, 0, 1, 0}, d.Train.Targets)
-	several := write(t, dir, "several.csv", []byte("u,a,b,c\n1,1,1,0\n"))
+	file := write(t, dir, "several.csv", []byte("u,a,b,c\n1,1,1,0\n"))
 	for i, c := range []struct {
 		text string
 		o    OpenOptions
-		kind TargetKind
-		row  int
+		row  int // −1 where there are not several labels
 	}{
-		{single, OpenOptions{TestFile: several}, SeveralLabels, 0}, {single + "4,0,0,0\n", OpenOptions{}, SeveralLabels, 3}, {"1,1,1,1\n", OpenOptions{}, SeveralLabels, 0},
-		{single + "4,.5,.25,.25\n", OpenOptions{}, Shares, -1}, {single + "4,.5,.25,.75\n", OpenOptions{}, Numbers, 0}, {single + "4,2,-1,0\n", OpenOptions{}, Numbers, 0},
+		{single, OpenOptions{TestFile: file}, 0}, {single + "4,0,0,0\n", OpenOptions{}, 3}, {"1,1,1,1\n", OpenOptions{}, 0},
+		{single + "4,.5,.25,.75\n", OpenOptions{}, -1}, {single + "4,2,-1,0\n", OpenOptions{}, -1}, {single + "4,.5,.25,.25\n", OpenOptions{RealTargets: true}, -1},
 	} {
 		d := open(c.text, c.o)
 		require.Nil(t, d.OneHot)
-		kind, row := d.TargetKind()
-		require.Equal(t, c.kind, kind, i)
-		if kind == SeveralLabels {
+		row, ok := d.SeveralLabels()
+		require.Equal(t, c.row >= 0, ok, i)
+		if ok {
 			require.Equal(t, c.row, row, i)
 		}
 	}
+
+	// Shares of 1 are soft labels, with the label of the largest.
+	d = open(single+"4,.1,.3005,.6\n", OpenOptions{})
+	require.Equal(t, []int{1, 2, 1, 2}, d.Train.Labels)
+	require.InDeltaSlice(t, []float64{0, 1, 0, 0, 0, 1, 0, 1, 0, .3005 / 1.0005, .1 / 1.0005, .6 / 1.0005}, d.Train.Shares, 1e-15)
+	require.Equal(t, []string{sharesNote}, d.Notes)
+	sub = testref.Must(d.Train.Select(&SelectOptions{Rows: []int{3}}))(t)
+	require.Equal(t, d.Train.Shares[9:], sub.Shares)
+	require.Equal(t, d.Train.Shares[9:], testref.Must(d.Stored(t.Context(), sub, nil))(t).Shares)
 }

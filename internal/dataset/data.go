@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"slices"
 )
@@ -112,45 +111,29 @@ func (d *Data) AddClasses(labels []int) {
 	}
 }
 
-// TargetKind says what targets of several columns hold.
-type TargetKind int
-
-// Several targets a row are numbers, or 0 and 1 with other than a single one in some row, or shares of 1.
-const (
-	Numbers TargetKind = iota
-	SeveralLabels
-	Shares
-)
-
-// TargetKind says what the targets of a row are, with the first row of the file that shows it.
-func (d *Data) TargetKind() (kind TargetKind, row int) {
+// SeveralLabels tells whether each row of targets has 0 and 1 alone, and some not a single 1, with the first such row of the
+// file.
+func (d *Data) SeveralLabels() (row int, ok bool) {
 	row = -1
-	binary, shares := true, true
 	for _, s := range d.parts() {
 		width := s.Width()
 		if s.Labels != nil || width == 1 {
-			return Numbers, 0
+			return 0, false
 		}
-		for i := 0; i < s.n && width > 1 && (binary || shares); i++ {
+		for i := 0; i < s.n && width > 1; i++ {
 			sum := 0.0
 			for _, v := range s.Targets[i*width : (i+1)*width] {
-				binary = binary && (v == 0 || v == 1)
-				shares = shares && v >= 0 && v <= 1
+				if v != 0 && v != 1 {
+					return 0, false
+				}
 				sum += v
 			}
-			shares = shares && math.Abs(sum-1) < 1e-3
 			if row < 0 && sum != 1 {
 				row = s.Row(i)
 			}
 		}
 	}
-	switch {
-	case binary && !shares:
-		return SeveralLabels, row
-	case shares && !binary:
-		return Shares, row
-	}
-	return Numbers, 0
+	return row, row >= 0
 }
 
 // hasPixels reports whether the inputs of some part are pixels.

@@ -25,6 +25,7 @@ type Set struct {
 	Names   []string  // the labels as words, where the data have words; nil where they have integers
 	Columns []string  // names of the features; nil for images
 	Targets []float64 // N×T, row-major: targets as numbers; nil for images, words and unknown targets
+	Shares  []float64 // N×K, row-major: of soft labels the shares of the classes, of which Labels are the largest; else nil
 	IDs     []string  // what the ID column calls each row; nil without one
 	Weights []float64 // of the rows, from the column of weights; nil without one
 

@@ -19,6 +19,7 @@ type Stored struct {
 	Names   []string  // the labels as words; nil where they are integers
 	IDs     []string  // what the rows are called; nil without names
 	Weights []float64 // of the rows; nil without weights
+	Shares  []float64 // as in Set
 	Pixels  []byte    // images, one byte a pixel; nil for other inputs
 	X       []float64 // features, or images of real numbers; nil otherwise
 	Held    []int     // positions of the rows whose inputs are here, ascending; nil for all
@@ -40,6 +41,9 @@ func (d *Data) Stored(ctx context.Context, s *Subset, held []int) (*Stored, erro
 		}
 		if s.Set.IDs != nil {
 			r.IDs = append(r.IDs, s.Set.IDs[p])
+		}
+		if k := len(s.Set.Shares) / max(1, s.Set.n); k > 0 {
+			r.Shares = append(r.Shares, s.Set.Shares[p*k:(p+1)*k]...)
 		}
 		if s.Set.Weights != nil {
 			r.Weights = append(r.Weights, s.Set.Weights[p])
@@ -104,7 +108,7 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 	}
 	images := r.Pixels != nil
 	switch {
-	case n == 0 || len(r.Targets) == 0 || len(r.Targets)%n != 0 || r.Integer && len(r.Targets) != n || r.IDs != nil && len(r.IDs) != n || r.Weights != nil && len(r.Weights) != n ||
+	case n == 0 || len(r.Targets) == 0 || len(r.Targets)%n != 0 || r.Integer && len(r.Targets) != n || r.IDs != nil && len(r.IDs) != n || r.Weights != nil && len(r.Weights) != n || len(r.Shares)%n != 0 ||
 		images && len(r.Pixels) != inputs*dim || !images && len(r.X) != inputs*dim:
 		return fail("are incomplete")
 	case images && !d.Images(), !images && d.hasPixels():
@@ -138,7 +142,7 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 			s.Labels[i] = k
 		}
 	}
-	s.IDs, s.Weights = r.IDs, r.Weights
+	s.IDs, s.Weights, s.Shares = r.IDs, r.Weights, r.Shares
 	if slices.ContainsFunc(r.Weights, func(w float64) bool { return !(w >= 0) || math.IsInf(w, 1) }) {
 		return fail("have weights that are no weights")
 	}

@@ -27,6 +27,7 @@ type Subset struct {
 	Class   []int     // index of the label in Classes; nil if Classes is or the targets are unknown
 	Classes []int     // the selected classes, in order; nil if all rows were kept
 	Targets []float64 // for a likelihood, N×T: Class, or the targets if Classes is nil; nil where unknown
+	Shares  []float64 // as in Set, of all labels of the data
 	IDs     []string  // as in Set
 	Weights []float64 // as in Set
 }
@@ -58,6 +59,10 @@ func (s *Subset) Slice(lo, hi int) *Subset {
 	}
 	if s.Weights != nil {
 		part.Weights = s.Weights[lo:hi]
+	}
+	if s.Shares != nil {
+		k := len(s.Shares) / n
+		part.Shares = s.Shares[lo*k : hi*k]
 	}
 	if s.Targets != nil {
 		width := len(s.Targets) / n
@@ -174,6 +179,9 @@ func (s *Set) subset(pos, classes []int) *Subset {
 	}
 	width := s.Width()
 	sub.Weights = gather(s.Weights, pos, 1)
+	if s.Shares != nil {
+		sub.Shares = gather(s.Shares, pos, len(s.Shares)/s.n)
+	}
 	switch {
 	case all:
 		sub.IDs, sub.Labels, sub.Targets = slices.Clip(s.IDs), slices.Clip(s.Labels), slices.Clip(s.Targets)

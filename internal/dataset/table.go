@@ -30,6 +30,7 @@ type table struct {
 	px      []byte    // N×D pixels
 	far     *byRange  // inputs that are read where they are needed
 	y       []float64 // N×T, row-major; nil where the targets are words
+	shares  []float64 // N×K shares of the classes, of soft labels, whose largest are the labels y; nil for others
 	words   []string  // N; nil where the targets are numbers
 	ids     []string  // N; nil without an ID column
 	weights []float64 // N; nil without a column of weights

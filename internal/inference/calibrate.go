@@ -71,6 +71,25 @@ func (k *Calibration) RefitScales() *score.Calibration {
 type moments struct {
 	y, mean, cov, network, answer *mat.Dense
 	weights                       []float64
+	lik                           glm.Likelihood // of y, where labels are shares of the classes; else nil
+}
+
+// scored is the likelihood by which the targets are scored: lik but for shares of classes.
+func (m *moments) scored(lik glm.Likelihood) glm.Likelihood {
+	if m.lik != nil {
+		return m.lik
+	}
+	return lik
+}
+
+// newScored are moments of rows with these targets: of soft labels, shares.
+func newScored(p *problem.Problem, rows *dataset.Subset, y *mat.Dense) *moments {
+	shares, lik := p.Task.Scored(rows, y, p.Model.Outputs)
+	m := newMoments(shares, p.Model.Outputs)
+	if shares != y {
+		m.lik = lik
+	}
+	return m
 }
 
 func newMoments(y *mat.Dense, c int) *moments {
@@ -80,7 +99,12 @@ func newMoments(y *mat.Dense, c int) *moments {
 
 // trainMoments are moments of training rows at these positions.
 func trainMoments(p *problem.Problem, rows []int) *moments {
-	m := newMoments(problem.RowsAt(p.Examples.Y, rows), p.Model.Outputs)
+	m := newScored(p, p.Examples.Train, p.Examples.Y)
+	if len(rows) < p.Examples.Train.Len() || rows[0] != 0 {
+		lik := m.lik
+		m = newMoments(problem.RowsAt(m.y, rows), p.Model.Outputs)
+		m.lik = lik
+	}
 	m.weights = weightsAt(p, rows)
 	return m
 }
@@ -251,7 +275,7 @@ func (q *Posterior) heldOutMoments(ctx context.Context, c *job.Job, p *problem.P
 	if err != nil {
 		return nil, &job.FullError{Err: err}
 	}
-	m := newMoments(y, p.Model.Outputs)
+	m := newScored(p, rows, y)
 	m.weights = rows.Weights
 	atOnce := q.RowsAtOnce(p)
 	for i := range par.Tiles(rows.Len(), atOnce) {
@@ -308,7 +332,7 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 	// Set the scales by these rows, and the scores of their means without a covariance.
 	lik, known := p.Task.Likelihood, p.WeightShift()
 	at := on.shifted(known)
-	found, err := score.Calibrate(ctx, lik, on.y, at.mean, on.cov, &score.CalibrateOptions{Weights: on.weights, Link: ScoringLink(lik, on.mean.RawMatrix().Cols), Progress: func(scales int) { c.Show("calibrate", scales, 0) }})
+	found, err := score.Calibrate(ctx, on.scored(lik), on.y, at.mean, on.cov, &score.CalibrateOptions{Weights: on.weights, Link: ScoringLink(lik, on.mean.RawMatrix().Cols), Progress: func(scales int) { c.Show("calibrate", scales, 0) }})
 	if err != nil {
 		return on.names.ExplainError(err)
 	}
@@ -322,11 +346,11 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 		k.Refit = &result.Scales{Scale: result.Float(refit.Scale), Temperature: result.Float(refit.Temperature), NoiseScale: result.Float(refit.NoiseScale), Shift: result.Floats(known)}
 	}
 	if answer := at.answer; answer != nil {
-		if found, err = found.WithShift(ctx, ScoringLink(lik, answer.RawMatrix().Cols), lik, on.y, at.network, answer, on.cov, on.weights); err != nil {
+		if found, err = found.WithShift(ctx, ScoringLink(lik, answer.RawMatrix().Cols), on.scored(lik), on.y, at.network, answer, on.cov, on.weights); err != nil {
 			return on.names.ExplainError(err)
 		}
 		if moved {
-			if found, err = found.JudgeNetwork(ctx, ScoringLink(lik, answer.RawMatrix().Cols), lik, on.y, at.network, answer, on.cov, on.weights, float64(q.settled.match.Remainder)); err != nil {
+			if found, err = found.JudgeNetwork(ctx, ScoringLink(lik, answer.RawMatrix().Cols), on.scored(lik), on.y, at.network, answer, on.cov, on.weights, float64(q.settled.match.Remainder)); err != nil {
 				return on.names.ExplainError(err)
 			}
 		}
@@ -343,7 +367,7 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 	k.Scale, k.Temperature, k.NoiseScale = result.Float(found.Scale), result.Float(found.Temperature), result.Float(found.NoiseScale)
 	k.Shift, k.rateKept = result.Floats(found.Shift), found.RateKept
 	k.Rows, k.NLLSE = found.Rows, result.Float(found.StdErr)
-	network, err := score.WeightedScoreOf(ctx, nil, lik, on.y, on.mean, nil, on.weights)
+	network, err := score.WeightedScoreOf(ctx, nil, on.scored(lik), on.y, on.mean, nil, on.weights)
 	if err != nil {
 		return on.names.ExplainError(err)
 	}
@@ -377,7 +401,7 @@ func (k *Calibration) leaveOut(ctx context.Context, p *problem.Problem, rows []i
 	if err != nil {
 		return err
 	}
-	network, err := score.WeightedScoreOf(ctx, nil, lik, m.y, m.mean, nil, m.weights)
+	network, err := score.WeightedScoreOf(ctx, nil, m.scored(lik), m.y, m.mean, nil, m.weights)
 	if err != nil {
 		return err
 	}
@@ -425,7 +449,7 @@ const mostSurprising = 10
 
 // scoreUnder scores predictions of rows under a calibration.
 func scoreUnder(ctx context.Context, k *score.Calibration, lik glm.Likelihood, on *moments) (*score.Score, error) {
-	scaled, mean, cov, err := k.Apply(lik, on.mean, on.cov)
+	scaled, mean, cov, err := k.Apply(on.scored(lik), on.mean, on.cov)
 	if err != nil {
 		return nil, err
 	}

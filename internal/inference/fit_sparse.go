@@ -218,7 +218,7 @@ func (f *fit) tuneNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Opt
 					if err != nil {
 						return nil, &job.FullError{Err: err}
 					}
-					to := newMoments(y, p.Model.Outputs)
+					to := newScored(p, f.heldOut, y)
 					to.weights = f.heldOut.Weights
 					return to, m.PredictPreparedTo(ctx, to.mean, to.cov, heldOut)
 				},

@@ -105,6 +105,9 @@ func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r
 		if inputs {
 			w.JSON("inputs", problem.StoredRows{Rows: problem.FormatRows(rows.Rows), Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer, Names: rows.Names, IDs: rows.IDs, Held: rows.Held, Target: e.Data.Target, TargetColumns: e.Data.TargetColumns, ID: e.Data.ID, Weights: e.Data.Weights, LastTarget: e.Data.LastTarget, AllColumns: e.Data.AllColumns})
 			w.Floats("inputs.targets", rows.Targets)
+			if rows.Shares != nil {
+				w.Floats("inputs.shares", rows.Shares)
+			}
 			if rows.Weights != nil {
 				w.Floats("inputs.weights", rows.Weights)
 			}

@@ -158,6 +158,7 @@ func (f *fit) score(ctx context.Context, c *candidate) (nll, noise float64, err 
 		return 0, 0, err
 	}
 	m = m.shifted(f.problem.WeightShift())
+	lik = m.scored(lik)
 	cov := m.cov
 	if open {
 		if noise, err = score.NoiseFactor(gaussian, m.y, m.mean, cov, m.weights); err != nil {
@@ -168,7 +169,7 @@ func (f *fit) score(ctx context.Context, c *candidate) (nll, noise float64, err 
 			return 0, 0, err
 		}
 	}
-	s, err := score.WeightedScoreOf(ctx, predictive.DefaultLink(lik, f.problem.Model.Outputs), lik, m.y, m.mean, cov, m.weights)
+	s, err := score.WeightedScoreOf(ctx, predictive.DefaultLink(f.problem.Task.Likelihood, f.problem.Model.Outputs), lik, m.y, m.mean, cov, m.weights)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -127,6 +127,8 @@ func (p *Problem) WithRows(ctx context.Context, c *job.Job, name, index string) 
 			return nil, false, job.FullErrorf("--append %s: its columns are %s, but those of %s are %s; give rows like these, with --target and --id where the columns are not told apart", name, dataset.QuoteList(added.Columns), d.Source, dataset.QuoteList(d.Columns))
 		case (added.Names != nil) != (d.Names != nil) || p.Task.Classes != nil && !added.IntegerLabels:
 			return nil, false, job.FullErrorf("--append %s: its labels are of another kind than those of %s; write both in one way", name, d.Source)
+		case len(added.Train.Shares)*d.Train.Len() != len(d.Train.Shares)*added.Train.Len():
+			return nil, false, job.FullErrorf("--append %s: either its labels or those of %s are shares of the classes; give both in one way", name, d.Source)
 		case (added.Train.Weights != nil) != (d.Train.Weights != nil):
 			return nil, false, job.FullErrorf("--append %s: either its rows or those of %s have no weights; give both --row-weights, or neither", name, d.Source)
 		case (added.Train.IDs != nil) != (d.Train.IDs != nil):
@@ -214,6 +216,9 @@ func (p *Problem) joined(ctx context.Context, added *dataset.Data, rows *dataset
 		all.Targets = append(all.Targets, y)
 	}
 	all.Integer = all.Integer && more.Integer
+	if all.Shares != nil {
+		all.Shares = append(all.Shares, more.Shares...)
+	}
 	if all.Weights != nil {
 		all.Weights = append(all.Weights, more.Weights...)
 	}

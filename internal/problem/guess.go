@@ -145,9 +145,10 @@ type comparison struct {
 	classes int
 	x       *mat.Dense
 	y       *mat.Dense
-	loss    Loss  // of the training, beside the likelihood
-	rows    []int // the positions of these rows among the training rows
-	order   bool  // labels count as the class that the network gives most of their rows
+	loss    Loss       // of the training, beside the likelihood
+	soft    *mat.Dense // shares of the classes that soft labels of the rows have; nil for others
+	rows    []int      // the positions of these rows among the training rows
+	order   bool       // labels count as the class that the network gives most of their rows
 }
 
 // compareOn reads the rows that candidates are compared on.
@@ -164,6 +165,12 @@ func compareOn(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y 
 		return nil, err
 	}
 	c.y = RowsAt(y, c.rows)
+	if t.soft(train) {
+		c.soft = mat.NewDense(n, c.classes, nil)
+		for k, i := range c.rows {
+			t.softTo(c.soft.RawRowView(k), train, i)
+		}
+	}
 	return c, nil
 }
 
@@ -350,13 +357,18 @@ func (c *comparison) answer(a *candidate, f *mat.Dense) *mat.Dense {
 }
 
 // lossTo writes the residual of a row with a label, where the loss of the training is not −log p of it.
-func (c *comparison) lossTo(r []float64, label int, f []float64) {
+func (c *comparison) lossTo(r []float64, row, label int, f []float64) {
 	l := &c.loss
-	if l.plain() {
+	if l.plain() && c.soft == nil {
 		return
 	}
-	q := make([]float64, c.classes)
-	w, logp := l.ofLabel(q, label), logProbabilities(f)
+	q, logp := make([]float64, c.classes), logProbabilities(f)
+	if c.soft != nil {
+		copy(q, c.soft.RawRowView(row))
+	} else {
+		q[label] = 1
+	}
+	w := l.ofShares(q)
 	for j := range r {
 		k := j + c.classes - len(r) // one output is that of the second class
 		r[j] = w * (q[k] - math.Exp(logp[k]))
@@ -383,7 +395,7 @@ func (c *comparison) strain(ctx context.Context, a *candidate) error {
 	for i := range take {
 		a.likelihood.Expand(r.RawRowView(0), nil, nil, y.RawRowView(i), f.RawRowView(i))
 		if HasClasses(a.likelihood) {
-			c.lossTo(r.RawRowView(0), int(y.At(i, 0)), f.RawRowView(i))
+			c.lossTo(r.RawRowView(0), at[i], int(y.At(i, 0)), f.RawRowView(i))
 		}
 		if c.model.Net.VJP(ctx, one, x.Slice(i, i+1, 0, d).(*mat.Dense), r) != nil {
 			return ctx.Err() // derivatives that are not finite are of no optimum

@@ -189,12 +189,13 @@ func (l *look) score() {
 	n, _ := f.Dims()
 	l.worse, l.weight = make([]float64, n), slices.Repeat([]float64{1}, n)
 	to := p.TrainTargets()
+	scored, by := p.Task.Scored(p.Examples.Train, y, p.Model.Outputs)
 	if to.Weights != nil {
 		floats.ScaleTo(l.weight, float64(n)/floats.Sum(to.Weights), to.Weights)
 	}
 	own := &gp.Targets{Y: to.Y, Likelihood: to.Likelihood, Weights: l.weight}
 	for i := range n {
-		l.plain -= lik.LogProb(y.RawRowView(i), f.RawRowView(i)) / float64(n)
+		l.plain -= by.LogProb(scored.RawRowView(i), f.RawRowView(i)) / float64(n)
 		l.worse[i] = -own.Expand(i, nil, nil, nil, f.RawRowView(i))
 		l.nll += l.worse[i] / float64(n)
 	}

@@ -329,6 +329,11 @@ func (v *SavedFile) data(d *dataset.Data) (*dataset.Data, error) {
 			return nil, err
 		}
 	}
+	if v.File.Has("inputs.shares") {
+		if r.Shares, err = v.File.Floats("inputs.shares"); err != nil {
+			return nil, err
+		}
+	}
 	if r.Pixels, err = v.File.Bytes("inputs.pixels"); err != nil {
 		return nil, err
 	}

@@ -187,14 +187,10 @@ func chooseTask(c *job.Job, f *TaskFlags, data *DataFlags, m *Model, d *dataset.
 		w.classes, w.from = recorded, m.Name+": its metadata entry "+KeyClasses
 	}
 	name := cmp.Or(f.Likelihood, m.Meta.Likelihood)
-	if kind, row := d.TargetKind(); kind != dataset.Numbers && (name == "" || HasClasses(LikelihoodNamed(name))) {
-		// Several labels or shares of classes a row are not read yet.
+	if row, ok := d.SeveralLabels(); ok && (name == "" || HasClasses(LikelihoodNamed(name))) {
+		// Several labels a row are not read yet.
 		what := fmt.Sprintf("the target columns %s are several labels a row, each of them 0 or 1 (row %d of the %s rows has other than a single one): such labels are not read yet", dataset.QuoteList(d.TargetColumns), row, d.Train.Part)
 		remedy := "take one label at a time, by a network with one output and --target with its column"
-		if kind == dataset.Shares {
-			what = fmt.Sprintf("the target columns %s are shares of 1 in each row, soft labels: such labels are not read yet", dataset.QuoteList(d.TargetColumns))
-			remedy = "give one column of labels, such as the most probable class of each row"
-		}
 		if name == "" {
 			remedy += ", or --likelihood gaussian if the network predicts these numbers themselves"
 		}

@@ -34,14 +34,18 @@ type Loss struct {
 // plain tells whether the loss is −log p.
 func (l *Loss) plain() bool { return l.ClassWeights == nil && l.Smoothing == 0 }
 
-// ofLabel is the loss of a row with a label, a number of k classes, as w Σ_c q_c log p_c: with shares s of the classes and
-// weights v_c of them that PyTorch has it is Σ_c v_c s_c log p_c, which is w = Σ v_c s_c and q = v s/w.
+// ofLabel is ofShares of a row with a label, a number of k classes.
 func (l *Loss) ofLabel(q []float64, label int) (w float64) {
+	clear(q)
+	q[label] = 1
+	return l.ofShares(q)
+}
+
+// ofShares is the loss of a row with shares s of the classes as w Σ_c q_c log p_c, and writes q over s: with smoothed shares s
+// and weights v_c of the classes that PyTorch has it is Σ_c v_c s_c log p_c, which is w = Σ v_c s_c and q = v s/w.
+func (l *Loss) ofShares(q []float64) (w float64) {
 	for c := range q {
-		q[c] = l.Smoothing / float64(len(q))
-		if c == label {
-			q[c] += 1 - l.Smoothing
-		}
+		q[c] = l.Smoothing/float64(len(q)) + (1-l.Smoothing)*q[c]
 		if l.ClassWeights != nil {
 			q[c] *= l.ClassWeights[c]
 		}
@@ -217,15 +221,15 @@ func (t *Task) ClassWeightsText() string {
 func (t *Task) objective(rows *dataset.Subset, y *mat.Dense, outputs int) *gp.Targets {
 	l := &t.Loss
 	to := &gp.Targets{Y: y, Likelihood: t.Likelihood, Weights: rows.Weights}
-	if l.plain() {
+	if l.plain() && !t.soft(rows) {
 		return to
 	}
-	n, class := rows.Len(), t.networkClass(rows)
+	n, class, shares := rows.Len(), t.networkClass(rows), l.Smoothing > 0 || t.soft(rows)
 	classes, _ := t.Ungrouped()
 	if l.ClassWeights != nil {
 		to.Weights = make([]float64, n)
 	}
-	if l.Smoothing > 0 {
+	if shares {
 		to.Y = mat.NewDense(n, outputs, nil)
 		if IsSoftmax(t.Likelihood) {
 			to.Likelihood = glm.CategoricalShares{}
@@ -233,18 +237,65 @@ func (t *Task) objective(rows *dataset.Subset, y *mat.Dense, outputs int) *gp.Ta
 	}
 	q := make([]float64, len(classes))
 	for i := range n {
-		w := l.ofLabel(q, class(i))
+		w := 1.0
+		if t.soft(rows) {
+			t.softTo(q, rows, i)
+			w = l.ofShares(q)
+		} else {
+			w = l.ofLabel(q, class(i))
+		}
 		if l.ClassWeights != nil {
 			to.Weights[i] = w
 		}
 		if l.ClassWeights != nil && rows.Weights != nil {
 			to.Weights[i] *= rows.Weights[i]
 		}
-		if l.Smoothing > 0 {
+		if shares {
 			t.sharesTo(to.Y.RawRowView(i), q)
 		}
 	}
 	return to
+}
+
+// soft tells whether rows have soft labels, shares of the classes.
+func (t *Task) soft(rows *dataset.Subset) bool { return rows.Shares != nil && t.Classes != nil }
+
+// softTo writes the shares of row i of the classes of the network, which sum to 1.
+func (t *Task) softTo(q []float64, rows *dataset.Subset, i int) {
+	k := len(rows.Shares) / rows.Len()
+	classes, _ := t.Ungrouped()
+	for c, label := range classes {
+		q[c] = rows.Shares[i*k+label]
+	}
+	floats.Scale(1/floats.Sum(q), q)
+}
+
+// SoftLabel returns the shares of the classes of the task that a row has, nil where its label is one class.
+func (t *Task) SoftLabel(rows *dataset.Subset, i int) []float64 {
+	if !t.soft(rows) {
+		return nil
+	}
+	classes, _ := t.Ungrouped()
+	q := make([]float64, len(classes))
+	t.softTo(q, rows, i)
+	if t.Grouping == nil {
+		return q
+	}
+	to := make([]float64, len(t.Classes))
+	t.sharesTo(to, q)
+	return to
+}
+
+// Scored are the targets by which predictions of rows are scored, and their likelihood: those of soft labels are shares of the
+// outputs, whose NLL is the cross entropy. y are the targets with the labels of largest share.
+func (t *Task) Scored(rows *dataset.Subset, y *mat.Dense, outputs int) (*mat.Dense, glm.Likelihood) {
+	if !t.soft(rows) {
+		return y, t.Likelihood
+	}
+	to := *t
+	to.Loss = Loss{}
+	all := to.objective(rows, y, outputs)
+	return all.Y, all.Likelihood.(glm.Likelihood)
 }
 
 // sharesTo writes shares of the classes of the network as targets of the outputs: of classes that are taken together their
@@ -266,8 +317,8 @@ func (t *Task) sharesTo(dst, q []float64) {
 // Relabelled is what a training row with another label, a number of a class, is to a posterior that is fitted to it: its
 // target, and its weight, 0 where that stays as it is.
 func (p *Problem) Relabelled(class int) (y []float64, weight float64) {
-	t := p.Task
-	if t.Loss.plain() {
+	t, soft := p.Task, p.Task.soft(p.Examples.Train)
+	if t.Loss.plain() && !soft {
 		return []float64{float64(class)}, 0
 	}
 	classes, _ := t.Ungrouped()
@@ -277,7 +328,7 @@ func (p *Problem) Relabelled(class int) (y []float64, weight float64) {
 	}
 	q := make([]float64, len(classes))
 	weight = t.Loss.ofLabel(q, own)
-	if t.Loss.Smoothing == 0 {
+	if t.Loss.Smoothing == 0 && !soft {
 		return []float64{float64(class)}, weight
 	}
 	y = make([]float64, p.Model.Outputs)
@@ -323,9 +374,9 @@ func (t *Task) networkClass(rows *dataset.Subset) func(i int) int {
 }
 
 // meanOver is what the mean of a loss of PyTorch divides the sum over rows by: CrossEntropyLoss by the sum of the
-// weights of their classes, and BCEWithLogitsLoss by their number.
+// weights of their classes, and BCEWithLogitsLoss, and CrossEntropyLoss of shares, by their number.
 func (t *Task) meanOver(rows *dataset.Subset) float64 {
-	if t.Loss.ClassWeights == nil || !IsSoftmax(t.Likelihood) {
+	if t.Loss.ClassWeights == nil || !IsSoftmax(t.Likelihood) || t.soft(rows) {
 		return float64(rows.Len())
 	}
 	sum, class := 0.0, t.networkClass(rows)
