@@ -100,7 +100,7 @@ func savedCases(t *testing.T) (cases []savedCase) {
 		funcgp.SaveOptions{Inputs: true})
 	m, d, o := rowsInMemory(t)
 	o.Method = funcgp.Method{Name: "parameters"}
-	add(savedCase{name: "parameters", table: "parameters", targets: 1}, m, d, o, funcgp.SaveOptions{})
+	add(savedCase{name: "parameters", table: "parameters", targets: 1}, m, d, o, funcgp.SaveOptions{Bundle: true})
 	o.Method = funcgp.Method{Name: "nystrom", Inducing: 25}
 	d.Weights = slices.Repeat([]float64{1}, 30)
 	add(savedCase{name: "singular", table: "sparse", targets: 1}, m, d, o, funcgp.SaveOptions{Bundle: true})

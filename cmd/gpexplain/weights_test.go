@@ -148,6 +148,7 @@ func TestClassWeightsOfTraining(t *testing.T) {
 	}
 	require.InDeltaSlice(t, []float64{200 / n[0], 200 / n[1]}, flat(got.Fit.Loss["class_weights"]), 1e-12)
 	require.Equal(t, "from the model's metadata", got.Fit.Loss["class_weights_origin"])
+	require.Regexp(t, `loss: class\s+weights \S+,\s+\S+\s+\(from\s+the\s+model's\s+metadata\);`, succeed(t, append([]string{"explain", "--quiet", "--standardize", "no"}, common...)...))
 	mean := 0.
 	for _, r := range rows {
 		mean += flat(r.Probability)[1] / float64(len(rows))

@@ -295,6 +295,7 @@ func Basis(f *result.Fit) string {
 	if text := groupedText(f.Grouped); text != "" {
 		parts = append(parts, text)
 	}
+	parts = append(parts, lossText(f.Loss))
 	if p := f.Preflight; p != nil {
 		fits := "the network on its training rows: "
 		if p.TrainAccuracy != nil {
@@ -314,6 +315,35 @@ func Basis(f *result.Fit) string {
 		text += " " + clean(w.Error())
 	}
 	return strings.TrimSpace(text)
+}
+
+// lossText says what the loss has beside the likelihood of the labels, "" for nothing.
+func lossText(l *result.Loss) string {
+	if l == nil {
+		return ""
+	}
+	const most = 10
+	var parts []string
+	if n := len(l.ClassWeights); n > 0 {
+		text := "class weights "
+		for i, w := range l.ClassWeights[:min(n, most)] {
+			if i > 0 {
+				text += ", "
+			}
+			text += result.Short(float64(w))
+		}
+		if n > most {
+			text += ", …"
+		}
+		parts = append(parts, text+" ("+l.ClassWeightsOrigin+")")
+	}
+	if l.LabelSmoothing > 0 {
+		parts = append(parts, "label smoothing "+result.Short(float64(l.LabelSmoothing)))
+	}
+	if l.RowWeights != "" {
+		parts = append(parts, "weights of rows "+l.RowWeights)
+	}
+	return "loss: " + strings.Join(parts, ", ")
 }
 
 // fittedBy names the method by which a posterior was computed, "" for the exact one.

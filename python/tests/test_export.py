@@ -89,6 +89,22 @@ class TestExport(unittest.TestCase):
                 fit(self.net, self.X, self.y, class_weights=wrong)
             self.assertIn("class_weights", str(e.exception))
 
+    def test_soft_labels(self):
+        """A network that was trained on shares of the classes is an optimum of what its posterior is fitted to."""
+        shares = np.exp(self.X[:, :2]) / np.exp(self.X[:, :2]).sum(1, keepdims=True)
+        X, y = torch.as_tensor(self.X, dtype=torch.float32), torch.as_tensor(shares, dtype=torch.float32)
+        optimizer = torch.optim.Adam(self.net.parameters(), lr=0.02, weight_decay=1e-2)
+        loss = nn.CrossEntropyLoss(label_smoothing=0.1)
+        for _ in range(1500):
+            optimizer.zero_grad()
+            loss(self.net(X), y).backward()
+            optimizer.step()
+        a, codes = fit(self.net, self.X, shares, optimizer=optimizer, loss=loss)
+        self.assertEqual(codes, [])
+        self.assertLess(a.evidence()["gradient_norm"], 1e-2)
+        np.testing.assert_allclose(a.evidence()["prior_precision"], 1e-2 * len(self.X))
+        self.assertEqual(a.predict(self.X).probability.shape, (len(self.X), 2))
+
     def test_row_weights(self):
         """A row of weight 2 counts as two equal rows, and one of weight 0 as none."""
         weights = np.arange(len(self.X)) % 3
