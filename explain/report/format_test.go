@@ -133,7 +133,7 @@ func TestPagesNameTheMethod(t *testing.T) {
 	f.Method, f.Inducing, f.TraceError, f.Bound = "subset", 1, result.Undefined(), "none"
 	require.Contains(t, text(t, p, 200), "The posterior is exact for a subset of 1 example.")
 	f.Method, f.Inducing = "parameters", -1
-	require.Contains(t, html(t, p), "exact, by conjugate gradients")
+	require.Contains(t, html(t, p), "exact, by the precision of the parameters")
 	require.Equal(t, exact, text(t, p, 80))
 	f.Refit = false
 	for i := range p.Report.Outputs {
