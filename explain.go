@@ -50,7 +50,7 @@ type Contribution struct {
 	Index      int      // number in the file of the data
 	ID, Label  string   // name of the row and its class or target
 	Value      float64  // C(x*,x_i) b_i (E14): positive raises Mean
-	SD         float64  // of Value, had the label been drawn anew; NaN by conjugate gradients
+	SD         float64  // of Value, had the label been drawn anew
 	Removal    float64  // change of Mean on leaving the row out, to first order (E15); NaN where unknown
 	Influence  *float64 // Mean with the row less without it, the others at half of their weight; nil without ExplainOptions.Influence
 	Similarity float64  // posterior correlation with the row explained, from −1 to 1

@@ -31,7 +31,7 @@ type Exported struct {
 
 // Export writes the network and the posterior to a file as one graph of ONNX's standard operators, which answers in any
 // runtime: its input x takes rows in the units of the data, T×D in float64, and doc/export.md has its outputs. The
-// options may be nil. Of conjugate gradients, likelihoods other than of classes and gaussian, and networks with
+// options may be nil. Of method parameters, likelihoods other than of classes and gaussian, and networks with
 // operators whose gradient has no such graph, it is an error. The file is written under a temporary name first.
 func (p *Posterior) Export(ctx context.Context, path string, o *ExportOptions) (*Exported, error) {
 	end, err := p.begin()

@@ -33,8 +33,7 @@ const valueFloats = 8 * tileFloats
 // Without prepares predictions without the training examples at these positions,
 // each by itself. Nil means all. The positions must ascend. It takes one
 // gp.Dual.InfluenceTo of these examples: about three factorizations for all
-// examples of an exact posterior, a pass over the examples for a sparse one, and a
-// solve for each output of each example by conjugate gradients.
+// examples of an exact posterior, and a pass over the examples for any other.
 func (e *Explainer) Without(ctx context.Context, rows []int) (*Without, error) {
 	if rows == nil {
 		rows = span(0, e.n)

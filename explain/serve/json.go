@@ -331,7 +331,7 @@ type term struct {
 	Similarity result.Float   `json:"similarity"`          // posterior correlation with the input
 	Values     []result.Float `json:"values,omitempty"`
 
-	// Those of explain.Term; nil by conjugate gradients.
+	// Those of explain.Term.
 	SD              *result.Float `json:"sd,omitempty"`
 	Distinguishable *bool         `json:"distinguishable,omitempty"`
 }

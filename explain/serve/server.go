@@ -117,7 +117,6 @@ func (s *Server) Ready(ctx context.Context, posterior *funcgp.Posterior) error {
 	if late {
 		v.most, v.serial = defaultTerms, new(sync.Mutex)
 	}
-	// By conjugate gradients an error bar takes solves of its own.
 	x := &explain.Options{Top: v.most, Sides: true, ErrorBars: true, Limits: linearize.Limits{Progress: func(_ string, done, total int) { open.Job.Show("prepare", done, total) }}}
 	defer open.Job.Clear()
 	v.names.ErrorBars = x.ErrorBars

@@ -66,7 +66,7 @@ func (s *EvidenceStudy) report() []result.EvidenceGroup {
 
 // Gradient returns the derivatives of the evidences at the posterior's prior, by group and in all. Without inducing
 // examples they are exact. Of a posterior with inducing examples those at the optimum of the linearized model are not
-// known, and of conjugate gradients none.
+// known, and of other methods none.
 func (s *EvidenceStudy) Gradient(ctx context.Context, q *Posterior) ([]result.EvidenceGroup, result.EvidenceGradient, error) {
 	groups, total := s.report(), result.EvidenceGradient{EvidenceValues: noValues()}
 	var by map[string][]float64

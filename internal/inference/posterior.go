@@ -184,7 +184,7 @@ func (f *fit) posterior(dual Fitted) *Posterior {
 		EvidenceAtTheta(scatter float64) gp.Evidence
 	})
 	switch {
-	case !ok: // of conjugate gradients, or in weight space
+	case !ok: // in weight space
 	case f.options.AtTheta:
 		q.Evidence = closed.EvidenceAtTheta(gp.Scatter(f.prior, f.theta))
 	case dual.Refitted():

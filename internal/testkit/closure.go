@@ -72,8 +72,7 @@ func (q *Problem) RequireHonest(t *testing.T, p gp.Dual, warnings []error, terms
 		return 0
 	}
 	require.Greater(t, w.Value, 1e-8)
-	// The number is one of the inducing examples; that of conjugate gradients is
-	// as rough as its solves.
+	// The number is one of the inducing examples.
 	require.GreaterOrEqual(t, w.Value, open/100)
 	if terms == gp.RawTerms {
 		require.LessOrEqual(t, w.Value, 100*open)
