@@ -192,7 +192,7 @@ func (q *acquirer) choose(ctx context.Context) error {
 		if step == q.o.Batch {
 			return nil
 		}
-		q.found.Warnings = []error{linearize.NewWarning("batch-rough", bound, batch[step].Gain, "Raise AcquireOptions.MaxMemory.",
+		q.found.Warnings = []error{linearize.NewWarning("batch-rough", bound, batch[step].Gain, "Raise AcquireOptions.Memory.",
 			"The batch was chosen among %d of %d rows, whose joint covariance fits into memory. From its row %d on, which adds %.3g nats, another row could add up to %.3g.", m, len(byGain), step+1, batch[step].Gain, bound)}
 	}
 }

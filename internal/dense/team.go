@@ -52,7 +52,7 @@ func (t *team) work() {
 	})
 }
 
-// take calls f with numbers below n, until all of them are taken. Workers that share next take each number once.
+// take calls f with numbers below n, until all of them are taken. Goroutines that share next take each number once.
 func take(next *atomic.Int64, n int, f func(int)) {
 	for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 		f(i)
