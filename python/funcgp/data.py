@@ -404,7 +404,7 @@ def class_weights(given: Any, y: np.ndarray, names: Optional[Sequence[str]]) -> 
     if isinstance(given, Mapping):
         return [f"{name}={float(weight)!r}" for name, weight in given.items()]
     weights = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given, np.float64).ravel()
-    classes = list(range(len(weights))) if names is None else list(names)
+    classes: List[Any] = list(range(len(weights))) if names is None else list(names)
     if names is None and len(np.unique(y)) == len(weights):
         classes = [int(label) for label in np.unique(y)]
     if len(classes) != len(weights):

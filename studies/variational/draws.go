@@ -148,7 +148,6 @@ type drawsRun struct {
 	o              DrawsOptions
 	q              *Drawn
 	full           *mat.Dense // the smoothed precision, its upper triangle
-	diagonal       []float64
 }
 
 func newDrawsRun(x *linearize.Batch, y *mat.Dense, lik gp.Likelihood, prior ntk.Prior, theta []float64, o *DrawsOptions) (*drawsRun, error) {
