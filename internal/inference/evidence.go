@@ -66,15 +66,17 @@ func (s *EvidenceStudy) report() []result.EvidenceGroup {
 
 // Gradient returns the derivatives of the evidences at the posterior's prior, by group and in all. Without inducing
 // examples they are exact. Of a posterior with inducing examples those at the optimum of the linearized model are not
-// known, and of other methods none.
+// known, and of kept rows and of rows that do not fit into memory none.
 func (s *EvidenceStudy) Gradient(ctx context.Context, q *Posterior) ([]result.EvidenceGroup, result.EvidenceGradient, error) {
 	groups, total := s.report(), result.EvidenceGradient{EvidenceValues: noValues()}
 	var by map[string][]float64
 	var noise *result.EvidenceValues
 	var err error
 	switch dual := q.Dual.(type) {
-	case *gp.Exact:
-		by, noise, err = s.exactGradient(ctx)
+	case *gp.Exact, *gp.Posterior:
+		if s.data != nil {
+			by, noise, err = s.exactGradient(ctx)
+		}
 	case *sparse.Posterior:
 		by, err = s.sparseGradient(ctx, dual)
 	}
