@@ -190,7 +190,7 @@ func Unstable(err error) bool {
 }
 
 // Match returns the refit of e's training examples at their match (E21), and what was found. e is a
-// refit of the targets y, N rows, under lik, which is concave; kernel returns the kernel under
+// refit of the targets y, whose likelihood is concave; kernel returns the kernel under
 // prior precisions multiplied by a factor, with the same mean function. The search begins at e.
 //
 // K is scaled in its place, so the result takes the memory of e, which must not be used after the

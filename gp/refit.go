@@ -13,7 +13,7 @@ import (
 )
 
 // Refit returns the posterior at the mode of the linearized model (E9), found
-// by Newton steps from θ*. y has N rows. The sites, B, b and α of the result
+// by Newton steps from θ*. The sites, B, b and α of the result
 // all belong to the mode, and its predictive mean is m + K_*n α. K is formed
 // once. The errors are those of NewSites and Fit.
 func Refit(ctx context.Context, k ntk.Kernel, x *linearize.Batch, y *Targets, o *Options) (*Exact, error) {

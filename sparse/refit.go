@@ -20,7 +20,7 @@ import (
 
 // Refit returns the posterior at the mode of the linearized model in the span of
 // the inducing examples (E9). It finds the mode by Newton steps from θ*, each of
-// which takes a pass over x. y has N rows. The sites, the sums, b and α of the
+// which takes a pass over x. The sites, the sums, b and α of the
 // result are those at the mode, and its predictive mean is m + K_*Z A⁻¹ c. The
 // errors are those of gp.NewSites and Fit.
 func Refit(ctx context.Context, k ntk.Kernel, x linearize.Source, y *gp.Targets, z *Inducing, o *Options) (*Posterior, error) {

@@ -10,6 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/integral"
@@ -196,11 +197,7 @@ func weightedNLL(logp, weights []float64) float64 {
 	if weights == nil {
 		return NLL(logp)
 	}
-	sum := 0.0
-	for i, v := range logp {
-		sum -= weights[i] * v
-	}
-	return sum / floats.Sum(weights)
+	return -stat.Mean(logp, weights)
 }
 
 // standardError returns the standard error of the mean of v over the kept rows, where those of one row with shares of the
@@ -225,10 +222,10 @@ type scoredRows struct {
 	rows, c int            // number of all rows, and of outputs
 	lik     glm.Likelihood // of y
 	kept    []int          // positions of the rows with moments
-	leftOut int            // rows without
+	leftOut int            // number of rows without moments
 	weights []float64      // of the kept rows; nil for 1 each
 	// share is nil but for shares of classes, which become a row for each class with a share, whose label it is: kept has
-	// the row several times, and its weight is divided by share.
+	// the row several times, and its weight is split by the shares.
 	share   []float64
 	y, mean *mat.Dense
 	cov     *mat.Dense // nil without covariances

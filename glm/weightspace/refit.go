@@ -17,7 +17,7 @@ import (
 )
 
 // Refit returns the posterior at the mode of the linearized model (E9), which maximizes Σ log p(y|f_lin(x;θ)) −
-// ½(θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀) over θ. It takes Newton steps with a line search, from θ* on. y is N×Targets(C). The sites, H
+// ½(θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀) over θ. It takes Newton steps with a line search, from θ* on. The sites, H
 // and θ̂ of the result are those at the mode. The error is an error of gp.NewSites or Fit. Warnings tells whether
 // the refit missed the mode.
 //

@@ -12,7 +12,6 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/jacobian"
 	"github.com/funcgp/funcgp/internal/memory"
-	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
@@ -28,32 +27,32 @@ type Solver struct{ *BlockPosterior }
 var _ gp.SavedSolver = (*Solver)(nil)
 
 // FitSums returns the posterior given the sites s of the training examples x, as sums over all of them (gp.Posterior),
-// with the covariance by H of all parameters. x is read as a stream, twice for products with J and once for H. The errors
-// are those of Fit. Of o it takes Mean and Limits.
+// with the covariance by H of all parameters. x is read as a stream in a few passes, of which that for H alone takes
+// N·C·P² operations; in memory it keeps 8·P² bytes. The errors are those of Fit. Of o it takes Mean and Limits.
 func FitSums(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*gp.Posterior, error) {
 	f, err := newSums(x, s, prior, theta, o)
 	if err != nil {
 		return nil, err
 	}
-	v, err := f.solver(ctx, s)
+	h, err := f.precision(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	// b = r + Λ(f − m) (E5), with f − m = J(θ* − μ₀) where the sites are at θ*
+	// b = r + Λ(f − m) (E5)
 	products, n := linearize.ProductsOf(x), len(f.local.F)
 	m, pseudo, moved := make([]float64, n), make([]float64, n), make([]float64, n)
-	if err := products.MulVecTo(ctx, m, newton.Minus(f.white.Mean, f.theta)); err != nil {
-		return nil, err
-	}
-	outputs, err := linearize.Outputs(ctx, x)
+	var u gp.Untrained
+	err = x.Batches(ctx, func(first int, b *linearize.Batch) error {
+		part := m[first*f.c : (first+b.Len())*f.c]
+		f.kernel.MeanTo(part, b)
+		u.Add(dense.Flat(b.F), part)
+		return ctx.Err()
+	})
 	if err != nil {
 		return nil, err
 	}
-	floats.Add(m, dense.Flat(outputs))
 	f.local.PseudoTargets(pseudo, m)
-	if f.o.Mean == gp.Network {
-		var u gp.Untrained
-		u.Add(dense.Flat(outputs), m)
+	if f.mean.Mean == gp.Network {
 		f.mean.Warnings = append(f.mean.Warnings, u.Warnings(s)...)
 	}
 	if err := sites.NotFinite("pseudo-target", pseudo, 0, f.c); err != nil {
@@ -65,7 +64,7 @@ func FitSums(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Pri
 		return nil, err
 	}
 	floats.Mul(pulled, f.white.Root)
-	v.h[0].solve(pulled)
+	h.h[0].solve(pulled)
 	floats.Mul(pulled, f.white.Root)
 	if err := products.MulVecTo(ctx, moved, pulled); err != nil {
 		return nil, err
@@ -79,7 +78,7 @@ func FitSums(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Pri
 	if err := f.mean.SetDual(alpha, pulled); err != nil {
 		return nil, err
 	}
-	return gp.NewPosterior(ctx, v, f.mean)
+	return gp.NewPosterior(ctx, &Solver{h}, f.mean)
 }
 
 // RefitSums is FitSums at the mode of the linearized model (E9) for targets y, which mode.Find finds with H of an earlier
@@ -99,10 +98,7 @@ func RefitSums(ctx context.Context, x linearize.Source, y *gp.Targets, prior ntk
 		return nil, err
 	}
 	pre := &preconditioner{f: f}
-	search := &mode.Options{Outputs: outputs, Start: start, Precondition: pre.at, Gradient: closeGradient, MaxIter: f.o.MaxIter, Progress: f.o.Progress}
-	if y.Scored() {
-		search.Gradient = 0
-	}
+	search := &mode.Options{Outputs: outputs, Start: start, Precondition: pre.at, Gradient: mode.Close(y), MaxIter: f.o.MaxIter, Progress: f.o.Progress}
 	found, err := mode.Find(ctx, x, y, prior, theta, search)
 	if err != nil {
 		return nil, err
@@ -112,16 +108,12 @@ func RefitSums(ctx context.Context, x linearize.Source, y *gp.Targets, prior ntk
 	if err := f.mean.SetMode(ctx, linearize.ProductsOf(x), prior, found.Theta, found.Sites, y); err != nil {
 		return nil, err
 	}
-	v, err := f.solver(ctx, f.mean.Sites)
+	h, err := f.precision(ctx, f.mean.Sites)
 	if err != nil {
 		return nil, err
 	}
-	return gp.NewPosterior(ctx, v, f.mean)
+	return gp.NewPosterior(ctx, &Solver{h}, f.mean)
 }
-
-// closeGradient is the norm of the gradient at which a refit ends. It bounds how far the mean is from the mode, in prior
-// standard deviations (E19), where log p is concave.
-const closeGradient = 1e-9
 
 // A sums is what FitSums and RefitSums begin with.
 type sums struct {
@@ -142,12 +134,11 @@ func newSums(x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, 
 	return f, nil
 }
 
-// solver factors H at the sites s.
-func (f *sums) solver(ctx context.Context, s *gp.Sites) (*Solver, error) {
+// precision factors H at the sites s.
+func (f *sums) precision(ctx context.Context, s *gp.Sites) (*BlockPosterior, error) {
 	at := f.structured
 	at.sites, at.local = s, sites.Of(s)
-	h, err := at.blocks(ctx, []group{allOf(len(f.theta))})
-	return &Solver{h}, err
+	return at.blocks(ctx, []group{allOf(len(f.theta))})
 }
 
 // A preconditioner is H̃⁻¹ at the sites of an earlier Newton step.
@@ -157,18 +148,13 @@ type preconditioner struct {
 	steps int // of conjugate gradients since it was made
 }
 
-// again is the number of steps of conjugate gradients, a pass over the examples each, after which H̃ is factored anew. It
-// is about what a factorization takes.
-const again = 20
-
-// at returns the preconditioner for a Newton step at the sites s.
+// at returns the preconditioner for a Newton step at the sites s. It is made anew where the steps of conjugate gradients
+// with the last one took longer than that: a step takes about 4·N·C·P operations, and H̃ N·C·P², factorSpeed times as fast.
 func (p *preconditioner) at(ctx context.Context, s *gp.Sites) (func(z []float64), error) {
-	if p.h == nil || p.steps > again {
-		at := p.f.structured
-		at.sites, at.local = s, sites.Of(s)
+	if p.h == nil || p.steps > len(p.f.theta)/(4*factorSpeed) {
 		p.h, p.steps = nil, 0 // its memory is free before the next is made
 		var err error
-		if p.h, err = at.blocks(ctx, []group{allOf(len(at.theta))}); err != nil {
+		if p.h, err = p.f.precision(ctx, s); err != nil {
 			return nil, err
 		}
 	}

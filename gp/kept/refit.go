@@ -12,11 +12,7 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// smallGradient is the norm of the gradient at which a Refit ends. The norm bounds how far
-// the mean is from the mode, in prior standard deviations (E19), where log p is concave.
-const smallGradient = 1e-9
-
-// Refit returns the posterior at the mode of the linearized model (E9). y has N rows, and
+// Refit returns the posterior at the mode of the linearized model (E9), where
 // theta is θ*. The gradient has every row, and only the preconditioner of the conjugate
 // gradients and the covariance are those of kept rows, so the mode is that of gp.Refit.
 // Sites, kept rows and b̃ all belong to the mode.
@@ -25,11 +21,7 @@ const smallGradient = 1e-9
 // with Options.Products, near the mode, one with J of the source. Warnings holds a warning of
 // refit-gap where α differs from the residual at m + Kα. The errors are those of mode.Find and Fit.
 func Refit(ctx context.Context, x linearize.Source, y *gp.Targets, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
-	gradient := smallGradient
-	if y.Scored() {
-		gradient = 0
-	}
-	found, err := FindMode(ctx, x, y, prior, theta, gradient, o)
+	found, err := FindMode(ctx, x, y, prior, theta, mode.Close(y), o)
 	if err != nil {
 		return nil, err
 	}

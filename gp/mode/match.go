@@ -79,7 +79,7 @@ func (o *MatchOptions) directions(n, c, p int) (int, error) {
 }
 
 // FindMatch returns the match of a network for the stated prior without forming J, H or K (E21). Parameters without
-// prior variance stay at the prior mean. y is N×Targets(C), and theta is θ*, P numbers.
+// prior variance stay at the prior mean. theta is θ*, P numbers.
 //
 // Let z be the whitened parameters, so that ½‖z‖² = ½(v−μ₀)ᵀΣ₀⁻¹(v−μ₀), and ρ the factor. ½‖z‖² and −ℓ are convex.
 // The match is therefore the v with the least ‖z‖ among those with the network's ℓ, and 1/ρ is the Lagrange

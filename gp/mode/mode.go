@@ -65,6 +65,15 @@ type Options struct {
 	Progress func(stage string, done, total int)
 }
 
+// Close is the norm of the gradient (Options.Gradient) at which a refit ends: 1e-9, which bounds how far the mean is from
+// the mode, in prior standard deviations (E19). Of a gp.Scored likelihood, whose log p is not concave, it is 0.
+func Close(y *gp.Targets) float64 {
+	if y.Scored() {
+		return 0
+	}
+	return 1e-9
+}
+
 // A State is a search for a mode between two Newton steps.
 type State struct {
 	Z               []float64 // Σ₀^−½ (v − μ₀), P numbers
@@ -76,7 +85,7 @@ type State struct {
 
 // Find returns the mode of the linearized model for the training examples src, without forming J, H or K. It takes
 // Newton steps with a line search from θ* or Options.Start, each solved by conjugate gradients. Besides src it
-// holds a few vectors of P and of N·C numbers. y is N×Targets(C). The error is an error of gp.NewSites or of src,
+// holds a few vectors of P and of N·C numbers. The error is an error of gp.NewSites or of src,
 // or gp.ErrNoExamples.
 //
 // Each Newton step takes one product with Jᵀ and up to MaxProducts products with both. If Options.Products are not

@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/gp/kept/certificate"
+	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -262,12 +263,8 @@ func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, c *choi
 	y, s := f.problem.TrainTargets(), f.sites
 	o.Mean, o.Outputs, o.Start, o.Limits = f.options.mean, f.outputs, f.near, f.problem.Bounds(f.con)
 	if !f.options.AtTheta {
-		gradient := closeMode
-		if y.Scored() {
-			gradient = 0
-		}
 		var err error
-		if f.mode, err = kept.FindMode(ctx, f.source, y, f.prior, f.theta, gradient, o); err != nil {
+		if f.mode, err = kept.FindMode(ctx, f.source, y, f.prior, f.theta, mode.Close(y), o); err != nil {
 			return nil, nil, err
 		}
 		s = f.mode.Sites

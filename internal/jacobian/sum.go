@@ -46,15 +46,6 @@ func (m *Sum) Copy(b *linearize.Batch) {
 	}
 }
 
-// Part returns a view of columns lo to hi−1.
-func (m *Sum) Part(lo, hi int) *Sum {
-	p := &Sum{Batch: m.Batch.Slice(lo, hi)}
-	for _, g := range m.Parts {
-		p.Parts = append(p.Parts, dense.Rows(g, lo, hi))
-	}
-	return p
-}
-
 // Add adds vᵀJ for the examples of b. v has one row for each output of each example.
 func (m *Sum) Add(ctx context.Context, b *linearize.Batch, v blas64.General) error {
 	c := b.Outputs()

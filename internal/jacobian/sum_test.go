@@ -36,7 +36,7 @@ func TestSum(t *testing.T) {
 	require.True(t, mat.EqualApprox(&got, &want, 1e-12))
 	require.Equal(t, 1, sum.Batch.Outputs())
 	got.Reset()
-	sum.Part(1, 3).Batch.JacobianTo(&got)
+	sum.Batch.Slice(1, 3).JacobianTo(&got)
 	require.True(t, mat.EqualApprox(&got, want.Slice(1, 3, 0, b.P), 1e-12))
 	require.Equal(t, jacobian.Bytes(b), jacobian.Bytes(linearize.Concat(b)))
 	require.Greater(t, jacobian.Bytes(b), jacobian.Bytes(b.Slice(0, 7)))

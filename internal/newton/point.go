@@ -8,7 +8,6 @@ type Point struct {
 	F       []float64 // f at the training examples, N·C
 	Weights []float64 // w; nil with α
 	Dual    []float64 // α, N·C; nil with w
-	KDual   []float64 // Kα; nil where it is f − m
 	slope   []float64 // Objective.Gradient; nil where it was not computed
 	Value   float64   // the objective; 0 where it was not computed
 }
@@ -27,14 +26,7 @@ var _ Line[*Point] = (*Objective)(nil)
 
 // Between returns a + t(b − a), because f is linear in w and α.
 func (o *Objective) Between(a, b *Point, t float64) *Point {
-	p := &Point{Weights: Mix(a.Weights, b.Weights, t), Dual: Mix(a.Dual, b.Dual, t)}
-	if a.KDual == nil {
-		p.F = Mix(a.F, b.F, t)
-		return p
-	}
-	p.KDual = Mix(a.KDual, b.KDual, t)
-	p.F = floats.AddTo(make([]float64, len(a.F)), o.Prior, p.KDual)
-	return p
+	return &Point{F: Mix(a.F, b.F, t), Weights: Mix(a.Weights, b.Weights, t), Dual: Mix(a.Dual, b.Dual, t)}
 }
 
 // Objective returns the objective, or −Inf where it is not finite.
@@ -47,9 +39,6 @@ func (o *Objective) Objective(p *Point) float64 {
 
 // scatter returns αᵀKα.
 func (o *Objective) scatter(p *Point) float64 {
-	if p.KDual != nil {
-		return floats.Dot(p.Dual, p.KDual)
-	}
 	sum := 0.0
 	for i, a := range p.Dual {
 		sum += a * (p.F[i] - o.Prior[i])

@@ -245,10 +245,9 @@ func (t *Task) objective(rows *dataset.Subset, y *mat.Dense, outputs int) *gp.Ta
 			w = l.ofLabel(q, class(i))
 		}
 		if l.ClassWeights != nil {
-			to.Weights[i] = w
-		}
-		if l.ClassWeights != nil && rows.Weights != nil {
-			to.Weights[i] *= rows.Weights[i]
+			if to.Weights[i] = w; rows.Weights != nil {
+				to.Weights[i] *= rows.Weights[i]
+			}
 		}
 		if shares {
 			t.sharesTo(to.Y.RawRowView(i), q)

@@ -1,5 +1,5 @@
 // Package sites has what posteriors outside package gp share: gp.Sites as plain slices for passes over the examples,
-// checks of numbers, and a cross-kernel by posterior Jacobians. A site is one example's Gaussian approximation of its
+// and checks of numbers. A site is one example's Gaussian approximation of its
 // likelihood, with residual r and curvature Λ at the function value f.
 package sites
 
@@ -139,14 +139,4 @@ func MulBlocks(blocks *mat.Dense, v []float64) []float64 {
 func PrecisionError(p int) error {
 	return &gp.NotPDError{What: "the posterior precision of the parameters", N: p,
 		Reason: "the Jacobian, Λ or the prior variances are too large for float64; scale the inputs or raise the prior precision"}
-}
-
-// LeaveOut subtracts cov_−i r_i from the mean of each example i (E17). r has C numbers for each example.
-func LeaveOut(mean, cov *mat.Dense, r []float64) {
-	n, c := mean.Dims()
-	for i := range n {
-		for j, m := 0, mean.RawRowView(i); j < c; j++ {
-			m[j] -= floats.Dot(cov.RawRowView(i*c+j), r[i*c:(i+1)*c])
-		}
-	}
 }

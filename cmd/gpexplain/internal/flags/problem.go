@@ -59,7 +59,7 @@ func Problem(c *cobra.Command, con *console.Console, s *problem.Flags, withModel
 	f.StringVar(&s.Scaling.InputSD.Text, "input-sd", "", "divide the inputs by these deviations: `X,...`, or a JSON file")
 	f.StringVar(&s.Scaling.TargetMean.Text, "target-mean", "", "mean `X` of the targets that the network was trained on standardized; results are in the units of the data")
 	f.StringVar(&s.Scaling.TargetSD.Text, "target-sd", "", "deviation `X` of those targets")
-	f.Uint64Var(&s.Limits.Seed, "seed", 0, "seed `N` of training, of --select, --method parameters, the error report, and of predict --link mc and --predictive bnn (default 0)")
+	f.Uint64Var(&s.Limits.Seed, "seed", 0, "seed `N` of training, of --select, the error report, and of predict --link mc and --predictive bnn (default 0)")
 	f.BoolVar(&con.JSON, "json", false, "write JSON to standard output")
 	f.BoolVar(&con.Strict, "strict", false, "exit with status 1 on a warning, and at once on one that the network does not suit the data or the prior; what is said on reading the model does not count")
 	f.BoolVar(&con.Quiet, "quiet", false, "write nothing to standard error but an error")
