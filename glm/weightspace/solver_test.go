@@ -113,3 +113,18 @@ func TestSumsSave(t *testing.T) {
 	_, err := weightspace.LoadSums(t.Context(), f, q.Train, other, q.Prior, q.Theta, nil)
 	require.ErrorContains(t, err, "the targets or the likelihood are others")
 }
+
+// The posterior of a network is latent, refuses inputs of another network, and says where that is untrained.
+func TestSumsOfNetwork(t *testing.T) {
+	r := testkit.OpenReference(t, "snelson")
+	p := testref.Must(weightspace.FitSums(t.Context(), r.Train, r.Sites(t), r.Prior, r.Net.Theta(), nil))(t)
+	gptest.Latent(t, gptest.LatentCase{Latent: p, Kernel: r.Kernel, Test: r.Test.Slice(0, 6), Tol: 1e-9})
+	for name, src := range map[string]linearize.Source{"memory": r.Train, "stream": testkit.InTiles(r.Train, 20)} {
+		t.Run(name, func(t *testing.T) {
+			gptest.Fit(t, gptest.FitCase{Prior: r.Prior, Theta: r.Net.Theta(), Fit: func(prior ntk.Prior, theta []float64, mean gp.Mean) ([]error, error) {
+				p, err := weightspace.FitSums(t.Context(), src, r.Sites(t), prior, theta, &weightspace.Options{Mean: mean})
+				return p.Warnings(), err
+			}})
+		})
+	}
+}
