@@ -62,7 +62,7 @@ func (CategoricalShares) Expand(residual, lambda, root, y, f []float64) (logp fl
 	return logp
 }
 
-// SlopeTo is that of Categorical.
+// SlopeTo writes what Categorical.SlopeTo writes, as Λ does not depend on the shares.
 func (CategoricalShares) SlopeTo(u, y, f, df []float64) { Categorical{}.SlopeTo(u, y, f, df) }
 
 // LogProb returns Σ q_c log softmax(f)_c.

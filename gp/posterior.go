@@ -137,7 +137,7 @@ func (d *DualMean) SetMode(ctx context.Context, products linearize.Products, pri
 //
 // It is safe for concurrent use where its solver is.
 type Posterior struct {
-	Solver Solver
+	Solver Solver // of the covariance; read-only
 	mean   DualMean
 	set    TrainingSet
 	pseudo []float64 // b̃, N·C
