@@ -85,7 +85,8 @@ const (
 	atPoint                  // at a given point
 )
 
-// run makes one pass after another, from the first or the one that was interrupted on.
+// run makes Newton steps, from the first pass or the one that was interrupted on. The pass of a step is at once the
+// expansion at its end, from which the next step starts unless the search takes another part of the step.
 func (r *refit) run(ctx context.Context) (*Posterior, error) {
 	p := &pass{kind: atTheta, to: r.expansion(r.newPoint(make([]float64, r.b.rank())), newSums(r.spec))}
 	if r.save.active() {
@@ -105,16 +106,39 @@ func (r *refit) run(ctx context.Context) (*Posterior, error) {
 			return nil, err
 		}
 	}
-	for {
-		if err := r.pass(ctx, p); err != nil {
+	at, from, waits := p.to.point, p.to.point, true // waits: p is still to be made
+	if p.kind == stepping {
+		at, from = p.before.point, p.before.point
+	}
+	if r.search.Steps == 0 {
+		from = &newton.Point{Weights: make([]float64, r.b.rank()), F: r.prior}
+	}
+	_, err := newton.Find(&r.search, &r.objective, at.F, from, func(_ []float64, from *newton.Point) (_ *newton.Point, err error) {
+		if !waits && (p.to.point != from || p.to.err != nil) { // the search took another part of the last step
+			p, waits = &pass{kind: atPoint, to: r.expansion(from, newSums(r.spec))}, true
+		}
+		if waits && p.kind != stepping {
+			if err = r.pass(ctx, p); err != nil {
+				return nil, err
+			}
+			waits = false
+		}
+		if !waits {
+			if p, err = r.stepFrom(ctx, p.to); err != nil {
+				return nil, err
+			}
+		}
+		waits = false
+		if err = r.pass(ctx, p); err != nil {
 			return nil, err
 		}
-		var post *Posterior
-		var err error
-		if p, post, err = r.after(ctx, p); post != nil || err != nil {
-			return post, err
-		}
+		r.o.Show(StageNewton, r.search.Steps+1, 0)
+		return p.to.point, ctx.Err()
+	})
+	if err != nil {
+		return nil, err
 	}
+	return r.posterior(ctx, p)
 }
 
 // stepFrom returns the pass that makes Newton's step from an expansion.
@@ -125,35 +149,6 @@ func (r *refit) stepFrom(ctx context.Context, at *expansion) (*pass, error) {
 	}
 	return &pass{kind: stepping, before: at, post: post, to: r.expansion(r.newPoint(post.w), newSums(r.spec)),
 		span: make([]float64, len(r.prior)), sum: make([]float64, r.b.rank())}, nil
-}
-
-// after returns the pass that follows p, or the posterior where the search ends.
-func (r *refit) after(ctx context.Context, p *pass) (*pass, *Posterior, error) {
-	if p.kind != stepping {
-		next, err := r.stepFrom(ctx, p.to)
-		return next, nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, nil, err
-	}
-	r.o.Show(StageNewton, r.search.Steps+1, 0)
-	from, next := p.before.point, p.to.point
-	if r.search.Steps == 0 {
-		from = r.newPoint(make([]float64, r.b.rank()))
-		copy(from.F, r.prior)
-	}
-	to, end, err := newton.Next(&r.search, &r.objective, p.before.point.F, from, next)
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case end != newton.GoesOn:
-		post, err := r.posterior(ctx, p)
-		return nil, post, err
-	case to == next && p.to.err == nil:
-		q, err := r.stepFrom(ctx, p.to)
-		return q, nil, err
-	}
-	return &pass{kind: atPoint, to: r.expansion(to, newSums(r.spec))}, nil, nil
 }
 
 // expansion returns an expansion at a point, with its sites not yet computed.

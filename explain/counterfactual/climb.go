@@ -86,12 +86,11 @@ func (p *problem) climb(ctx context.Context, near *Posterior) (*Posterior, error
 	if near != nil {
 		from, how = p.at(slices.Clone(near.alpha), slices.Clone(near.f)), newtonStep
 	}
-	short := settled
-	if p.y.Scored() {
-		short = settledScore
-	}
 	s := newton.New(p.y, p.m.o.MaxIter, false)
-	for end := newton.GoesOn; end == newton.GoesOn; {
+	if s.Short = settled; p.y.Scored() {
+		s.Short = settledScore
+	}
+	from, err = newton.Find(&s, line{p}, from.f, from, func(_ []float64, from *point) (*point, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("counterfactual: stopped while refitting: %w", err)
 		}
@@ -99,19 +98,16 @@ func (p *problem) climb(ctx context.Context, near *Posterior) (*Posterior, error
 		if err != nil {
 			return nil, err
 		}
-		move := newton.RelativeMove(from.f, to.f)
 		p.m.o.Show(StageNewton, s.Steps+1, 0)
-		if move < short {
-			from, s.Move = to, move
-			break
-		}
+		move := newton.RelativeMove(from.f, to.f)
 		if how == chordStep && !(move < contracts*last) && s.Steps > 0 {
 			how = newtonStep
 		}
 		last = move
-		if from, end, err = newton.Next(&s, line{p}, from.f, from, to); err != nil {
-			return nil, err
-		}
+		return to, nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	// Compute f = m + Kα anew and how far α is from the mode.
 	c := p.m.c

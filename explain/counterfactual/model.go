@@ -118,12 +118,15 @@ func (m *Model) arrive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	to, err := p.step(ctx, from, chordStep)
-	if err != nil {
-		return err
-	}
+	errOne := errors.New("one step is enough")
 	s := newton.New(m.y, 1, false)
-	if _, _, err := newton.Next(&s, line{p}, from.f, from, to); err != nil {
+	_, err = newton.Find(&s, line{p}, from.f, from, func(_ []float64, from *point) (*point, error) {
+		if s.Steps > 0 {
+			return nil, errOne
+		}
+		return p.step(ctx, from, chordStep)
+	})
+	if err != nil && err != errOne {
 		return err
 	}
 	_, distance, err := p.open(ctx, from)

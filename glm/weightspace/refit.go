@@ -68,40 +68,42 @@ func (w *Posterior) newton(ctx context.Context, y *gp.Targets) error {
 			return g
 		}
 	}
-	factor := false // the next step must use a factor of H̃ at its sites
-	for {
-		s, err := gp.NewSites(y, mat.NewDense(w.n, w.c, at.F))
+	var d *direction // the last step
+	for factor := false; d == nil || !d.factored; factor = true {
+		// Where a refit ends by a step without a factor, solve for that step again, with one, and go on from there.
+		var before newton.Search
+		end, err := newton.Find(&search, l, at.F, at, func(f []float64, from *newton.Point) (*newton.Point, error) {
+			at, before = from, search
+			s, err := gp.NewSites(y, mat.NewDense(w.n, w.c, f))
+			if err != nil {
+				return nil, err
+			}
+			if d, err = w.direction(ctx, s, at, factor || search.Steps == search.MaxIter); err != nil {
+				return nil, err
+			}
+			factor = false
+			w.o.Show(gp.StageNewton, search.Steps+1, 0)
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			to := w.pointAt(floats.AddTo(make([]float64, len(d.step)), at.Weights, d.step))
+			if dense.NotFinite(to.F) >= 0 {
+				return nil, errors.New("weightspace: a Newton step of the refit is not finite; scale the targets or raise the prior precision")
+			}
+			return to, nil
+		})
 		if err != nil {
 			return err
 		}
-		d, err := w.direction(ctx, s, at, factor || search.Steps == search.MaxIter)
-		if err != nil {
-			return err
-		}
-		w.o.Show(gp.StageNewton, search.Steps+1, 0)
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		next, before := w.pointAt(floats.AddTo(make([]float64, len(d.step)), at.Weights, d.step)), search
-		if dense.NotFinite(next.F) >= 0 {
-			return errors.New("weightspace: a Newton step of the refit is not finite; scale the targets or raise the prior precision")
-		}
-		to, end, err := newton.Next(&search, l, at.F, at, next)
-		switch {
-		case err != nil:
-			return err
-		case end == newton.GoesOn:
-			at, factor = to, false
-			continue
-		case !d.factored: // solve for the step again, with a factor
-			search, factor = before, true
+		if !d.factored {
+			search = before
 			continue
 		}
-		w.setMean(next.Weights)
-		w.gradient = floats.Norm(d.gradient, 2)
-		w.warnings = append(search.Warnings(), newton.GradientWarnings(w.gradient, floats.Dot(d.gradient, d.step)/2)...)
-		return nil
+		w.setMean(end.Weights)
 	}
+	w.gradient = floats.Norm(d.gradient, 2)
+	w.warnings = append(search.Warnings(), newton.GradientWarnings(w.gradient, floats.Dot(d.gradient, d.step)/2)...)
+	return nil
 }
 
 // A direction is a Newton step of the refit.

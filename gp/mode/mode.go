@@ -195,7 +195,8 @@ type modeSearch struct {
 // still halve the gradient, it goes on by differences to half of that, as each exact product takes C backward passes.
 const roughGradient = 1e-3
 
-// from returns the mode to which Newton steps from the point at lead.
+// from returns the mode to which Newton steps from the point at lead. Where Options.Products are not exact, the refit
+// by them is followed by one with exact function values, from the weights at which it ends.
 func (m *modeSearch) from(ctx context.Context, at *newton.Point) (*Mode, error) {
 	l, search := &newton.Objective{Y: m.y}, newton.New(m.y, m.o.MaxIter, false)
 	last := 0.0 // norm of the previous gradient; 0 for none
@@ -203,55 +204,55 @@ func (m *modeSearch) from(ctx context.Context, at *newton.Point) (*Mode, error) 
 		search.Steps, search.Move, last = s.Steps, s.Move, s.Last
 	}
 	for {
-		if m.o.State != nil && search.Resumable() {
-			if err := m.o.State(&State{Z: at.Weights, F: at.F, Steps: search.Steps, Products: m.products, Move: search.Move, Last: last, Rough: m.rough}); err != nil {
-				return nil, err
+		var r *Mode // at the start of the last step, whose end moves nothing
+		_, err := newton.Find(&search, l, at.F, at, func(f []float64, from *newton.Point) (*newton.Point, error) {
+			at = from
+			if m.o.State != nil && search.Resumable() {
+				if err := m.o.State(&State{Z: at.Weights, F: f, Steps: search.Steps, Products: m.products, Move: search.Move, Last: last, Rough: m.rough}); err != nil {
+					return nil, err
+				}
 			}
-		}
-		s, err := gp.NewSites(m.y, mat.NewDense(len(at.F)/m.c, m.c, at.F))
-		if err != nil {
-			return nil, err
-		}
-		m.o.Progress(gp.StageNewton, search.Steps+1, 0)
-		gradient, err := m.pullBack(ctx, m.o.Products, dense.Flat(s.Residual))
-		if err != nil {
-			return nil, err
-		}
-		floats.Sub(gradient, at.Weights)
-		norm := floats.Norm(gradient, 2)
-		r := &Mode{Theta: m.white.Theta(at.Weights), Sites: s, Scatter: floats.Dot(at.Weights, at.Weights), GradientNorm: norm, Newton: search.Steps, Products: m.products}
-		end, next := newton.Settled, at
-		if near := norm <= roughGradient && (norm <= m.o.Gradient/2 || m.o.Gradient == 0 || norm > last/2); !(m.rough && near) {
-			if !m.rough && norm <= m.o.Gradient {
-				return r, nil
-			}
-			if next, err = m.step(ctx, s, at, gradient, norm, last); err != nil {
-				return nil, err
-			}
-			var to *newton.Point
-			if to, end, err = newton.Next(&search, l, at.F, at, next); err != nil {
-				return nil, err
-			}
-			if last = norm; end == newton.GoesOn {
-				at = to
-				continue
-			}
-		}
-		if m.rough {
-			// Go on with exact function values at the same weights.
-			f, err := m.values(ctx, m.exact, r.Theta)
+			s, err := gp.NewSites(m.y, mat.NewDense(len(f)/m.c, m.c, f))
 			if err != nil {
 				return nil, err
 			}
-			steps := search.Steps
-			search, m.rough, last = newton.New(m.y, m.o.MaxIter, false), false, 0
-			at, search.Steps = &newton.Point{Weights: at.Weights, F: f}, steps
-			continue
+			m.o.Progress(gp.StageNewton, search.Steps+1, 0)
+			gradient, err := m.pullBack(ctx, m.o.Products, dense.Flat(s.Residual))
+			if err != nil {
+				return nil, err
+			}
+			floats.Sub(gradient, at.Weights)
+			norm := floats.Norm(gradient, 2)
+			r = &Mode{Theta: m.white.Theta(at.Weights), Sites: s, Scatter: floats.Dot(at.Weights, at.Weights), GradientNorm: norm, Newton: search.Steps}
+			near := norm <= m.o.Gradient
+			if m.rough {
+				near = norm <= roughGradient && (norm <= m.o.Gradient/2 || m.o.Gradient == 0 || norm > last/2)
+			}
+			if near {
+				return at, nil
+			}
+			to, err := m.step(ctx, s, at, gradient, norm, last)
+			if err != nil {
+				return nil, err
+			}
+			r.Warnings = newton.GradientWarnings(norm, floats.Dot(gradient, newton.Minus(to.Weights, at.Weights))/2)
+			last = norm
+			return to, nil
+		})
+		if err != nil {
+			return nil, err
 		}
-		// The last step moves nothing: the sites and v* are those before it.
-		r.Products = m.products
-		r.Warnings = append(search.Warnings(), newton.GradientWarnings(r.GradientNorm, floats.Dot(gradient, newton.Minus(next.Weights, at.Weights))/2)...)
-		return r, nil
+		if !m.rough {
+			r.Products, r.Warnings = m.products, append(search.Warnings(), r.Warnings...)
+			return r, nil
+		}
+		f, err := m.values(ctx, m.exact, r.Theta)
+		if err != nil {
+			return nil, err
+		}
+		steps := search.Steps
+		search, m.rough, last = newton.New(m.y, m.o.MaxIter, false), false, 0
+		at, search.Steps = &newton.Point{Weights: at.Weights, F: f}, steps
 	}
 }
 

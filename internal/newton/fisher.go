@@ -33,11 +33,11 @@ type track[P any] struct {
 	slope, part float64
 }
 
-// score is Next for a step of Fisher scoring. A scoring step alone shortens the distance to the mode by a constant
+// score is advance for a step of Fisher scoring. A scoring step alone shortens the distance to the mode by a constant
 // factor, which is close to 1 where the data nearly determine the mean. The steps are therefore directions of
 // nonlinear conjugate gradients in the metric of B (with Polak and Ribière's β, at least 0), and the search looks
 // for a point with zero slope along them.
-func score[P any](s *Search, l Line[P], from, to P) (P, End, error) {
+func score[P any](s *Search, l Line[P], from, to P) (P, end, error) {
 	slope := l.Slope(from, from, to)
 	s.gain = math.Abs(slope) / 2
 	start := l.Objective(from)
@@ -46,7 +46,7 @@ func score[P any](s *Search, l Line[P], from, to P) (P, End, error) {
 		s.shortest, s.stalled = s.Move, 0
 	}
 	if !(slope > 0) || hides && s.stalled > mostStalled {
-		return to, Stuck, nil
+		return to, stuck, nil
 	}
 	target := to
 	if before, ok := s.before.(*track[P]); ok && before.part > 1/most && s.stalled < mostStalled/2 {
@@ -56,11 +56,11 @@ func score[P any](s *Search, l Line[P], from, to P) (P, End, error) {
 	}
 	next, part := alongLine(l, from, target, start, slope, hides)
 	if part == 0 {
-		return to, Stuck, nil
+		return to, stuck, nil
 	}
 	s.before = &track[P]{from: from, slope: l.Slope(from, from, to), part: part}
 	s.Steps++
-	return next, GoesOn, nil
+	return next, goesOn, nil
 }
 
 // conjugate returns to + β/part·(from − before), the end of the conjugate direction. ok is false where β is not in

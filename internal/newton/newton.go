@@ -4,6 +4,7 @@
 package newton
 
 import (
+	"cmp"
 	"errors"
 	"math"
 
@@ -53,19 +54,20 @@ type Line[P any] interface {
 	Values(p P) []float64
 }
 
-// An End says whether a refit goes on, or why it ends.
-type End int
+// An end says whether a refit goes on, or why it ends.
+type end int
 
 const (
-	GoesOn    End = iota
-	Settled       // the last Newton step was shorter than SmallMove
-	Exhausted     // MaxIter steps were made
-	Stuck         // no part of the Newton step raises the objective
+	goesOn    end = iota
+	settled       // the last Newton step was shorter than Search.Short
+	exhausted     // MaxIter steps were made
+	stuck         // no part of the Newton step raises the objective
 )
 
 // A Search is the state of a refit between two Newton steps.
 type Search struct {
-	MaxIter int // most Newton steps
+	MaxIter int     // most Newton steps
+	Short   float64 // length of a step that ends the search, relative to the largest entry of f̂; 0 is as short as rounding lets
 	// AtTheta says that the sites of the first step are at θ*. θ* may then be outside the span of the training
 	// examples, and the search along the first step starts at the prior mean.
 	AtTheta bool
@@ -120,18 +122,22 @@ func OpenWarnings(gap float64) []error {
 		"The contributions of the training examples miss their sum by %.3g of the largest output. Each of them is uncertain by about as much.", gap)}
 }
 
-// Next returns the point at which the next Newton step starts, and whether the refit ends. sites is f at the sites
+// advance returns the point at which the next Newton step starts, and whether the refit ends. sites is f at the sites
 // of the last step, to is the end of this step, and from is the point at which the search along it starts. Where
-// the refit ends, Next returns to.
-func Next[P any](s *Search, l Line[P], sites []float64, from, to P) (P, End, error) {
+// the refit ends, advance returns to.
+func advance[P any](s *Search, l Line[P], sites []float64, from, to P) (P, end, error) {
 	last := s.Move
 	s.gain = math.NaN()
 	s.Move = RelativeMove(sites, l.Values(to))
+	short := cmp.Or(s.Short, SmallMove)
+	if s.fisher {
+		short = cmp.Or(s.Short, smallScore)
+	}
 	switch {
-	case s.Move < SmallMove && !s.fisher, s.Move < smallScore:
-		return to, Settled, nil
+	case s.Move < short:
+		return to, settled, nil
 	case s.Steps == s.MaxIter:
-		return to, Exhausted, nil
+		return to, exhausted, nil
 	}
 	first := s.AtTheta && s.Steps == 0
 	if s.AtTheta && s.Steps == 1 {
@@ -156,15 +162,15 @@ func Next[P any](s *Search, l Line[P], sites []float64, from, to P) (P, End, err
 	}
 	if !ok {
 		if !first {
-			return to, Stuck, nil
+			return to, stuck, nil
 		}
 		next = from
 	}
 	if math.IsInf(l.Objective(next), 0) {
-		return next, Stuck, ErrNoObjective
+		return next, stuck, ErrNoObjective
 	}
 	s.Steps++
-	return next, GoesOn, nil
+	return next, goesOn, nil
 }
 
 // climb tries the points 1, ½, ¼, … of the way from a to b, and returns the first that raises the objective. If
@@ -203,16 +209,17 @@ func climb[P any](l Line[P], a, b P, slope float64, contracts bool) (p P, ok boo
 	return p, false
 }
 
-// Find makes Newton steps until the refit ends, and returns its last point. In the first step the sites are at the
-// function values sites, and the search starts at from. In every other step both are at the point that the previous
-// step reached. step returns the end of the Newton step for sites at f.
-func Find[P any](s *Search, l Line[P], sites []float64, from P, step func(f []float64, from P) (P, error)) (P, error) {
-	for end := GoesOn; end == GoesOn; sites = l.Values(from) {
+// Find makes Newton steps until the refit ends, and returns the end of its last step. All refits are this loop; how a
+// step is solved is theirs. step returns the end of the Newton step for sites at f. In the first step the sites are at the
+// function values sites, and the search along the step starts at from. In every other step both are at the point that the
+// previous step reached. A step that returns from itself ends the refit.
+func Find[P any](s *Search, l Line[P], sites []float64, from P, step func(f []float64, from P) (to P, err error)) (P, error) {
+	for e := goesOn; e == goesOn; sites = l.Values(from) {
 		to, err := step(sites, from)
 		if err != nil {
 			return from, err
 		}
-		if from, end, err = Next(s, l, sites, from, to); err != nil {
+		if from, e, err = advance(s, l, sites, from, to); err != nil {
 			return from, err
 		}
 	}

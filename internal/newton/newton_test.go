@@ -1,6 +1,7 @@
 package newton_test
 
 import (
+	"errors"
 	"math"
 	"testing"
 
@@ -20,14 +21,24 @@ func (c concave) Objective(x float64) float64     { return newton.Finite(c.value
 func (c concave) Slope(x, a, b float64) float64   { return c.slope(x) * (b - a) }
 func (c concave) Values(x float64) []float64      { return []float64{x} }
 func (c concave) step(x float64) float64          { return x - c.slope(x)/c.curvature(x) }
-func (c concave) search(s *newton.Search, x float64) (float64, newton.End, error) {
-	for {
-		next, end, err := newton.Next(s, c, []float64{x}, x, c.step(x))
-		if end != newton.GoesOn {
-			return next, end, err
+func (c concave) search(s *newton.Search, x float64) (float64, error) {
+	return newton.Find(s, c, []float64{x}, x, func(_ []float64, x float64) (float64, error) { return c.step(x), nil })
+}
+
+// errSecond is the error of once at a second step.
+var errSecond = errors.New("a second step")
+
+// once makes one step, from a to b with the sites at f, and returns where the second one would start, or the end of the
+// search.
+func once(s *newton.Search, c concave, f, a, b float64) (x float64, err error) {
+	first := true
+	return newton.Find(s, c, []float64{f}, a, func(_ []float64, x float64) (float64, error) {
+		if !first {
+			return x, errSecond
 		}
-		x = next
-	}
+		first = false
+		return b, nil
+	})
 }
 
 func search(most int) *newton.Search { return &newton.Search{MaxIter: most, Move: math.Inf(1)} }
@@ -43,9 +54,8 @@ var counts = concave{
 func TestSearchSettlesAtTheMode(t *testing.T) {
 	for _, from := range []float64{-30, -1, 0, 1, 30} {
 		s := search(100)
-		x, end, err := counts.search(s, from)
+		x, err := counts.search(s, from)
 		require.NoError(t, err)
-		require.NotEqual(t, newton.Exhausted, end)
 		require.InDelta(t, 0, counts.slope(x), 1e-11)
 		require.Empty(t, s.Warnings())
 		require.Less(t, s.Steps, 50)
@@ -60,18 +70,17 @@ func TestSearchShortensSteps(t *testing.T) {
 		curvature: func(x float64) float64 { return math.Pow(math.Tanh(x-3), 2) - 1 },
 	}
 	s := search(100)
-	x, end, err := logCosh.search(s, 6)
+	x, err := logCosh.search(s, 6)
 	require.NoError(t, err)
-	require.NotEqual(t, newton.Exhausted, end)
+	require.Less(t, s.Steps, 100)
 	require.InDelta(t, 3, x, 1e-9)
 	require.Empty(t, s.Warnings())
 }
 
 func TestSearchIsExhausted(t *testing.T) {
 	s := search(2)
-	_, end, err := counts.search(s, 30)
+	_, err := counts.search(s, 30)
 	require.NoError(t, err)
-	require.Equal(t, newton.Exhausted, end)
 	require.Equal(t, 2, s.Steps)
 	require.NotEmpty(t, s.Warnings())
 }
@@ -79,10 +88,9 @@ func TestSearchIsExhausted(t *testing.T) {
 // A step that leads down the objective has no part that raises it.
 func TestSearchIsStuck(t *testing.T) {
 	s := search(100)
-	next, end, err := newton.Next(s, counts, []float64{0}, 0, -1)
+	end, err := once(s, counts, 0, 0, -1)
 	require.NoError(t, err)
-	require.Equal(t, newton.Stuck, end)
-	require.Equal(t, -1.0, next)
+	require.Equal(t, -1.0, end)
 	require.Zero(t, s.Steps)
 	require.NotEmpty(t, s.Warnings())
 }
@@ -92,9 +100,8 @@ func TestSearchIsStuck(t *testing.T) {
 func TestSearchFromTheta(t *testing.T) {
 	s := search(100)
 	s.AtTheta = true
-	next, end, err := newton.Next(s, counts, []float64{5}, 0, -1)
-	require.NoError(t, err)
-	require.Equal(t, newton.GoesOn, end)
+	next, err := once(s, counts, 5, 0, -1)
+	require.ErrorIs(t, err, errSecond)
 	require.Zero(t, next)
 	require.Equal(t, 1, s.Steps)
 }
@@ -103,9 +110,29 @@ func TestSearchHasNoObjective(t *testing.T) {
 	never := concave{value: func(float64) float64 { return math.NaN() }, slope: counts.slope, curvature: counts.curvature}
 	s := search(100)
 	s.AtTheta = true
-	_, end, err := newton.Next(s, never, []float64{5}, 0, 1)
+	_, err := once(s, never, 5, 0, 1)
 	require.ErrorIs(t, err, newton.ErrNoObjective)
-	require.Equal(t, newton.Stuck, end)
+}
+
+// A refit ends after a step as short as asked for, and before a step of no length.
+func TestSearchEndsWhereAsked(t *testing.T) {
+	near := search(100)
+	near.Short = 1e-3
+	x, err := counts.search(near, 30)
+	require.NoError(t, err)
+	far := search(100)
+	_, err = counts.search(far, 30)
+	require.NoError(t, err)
+	require.Less(t, near.Steps, far.Steps)
+	require.Less(t, near.Move, 1e-3)
+	require.InDelta(t, 0, counts.slope(x), 1e-3)
+
+	s := search(100)
+	x, err = once(s, counts, 30, 30, 30)
+	require.NoError(t, err)
+	require.Equal(t, 30.0, x)
+	require.Zero(t, s.Steps)
+	require.Empty(t, s.Warnings())
 }
 
 // A step that is long relative to an f̂ near zero but promises no gain is no
@@ -115,8 +142,8 @@ func TestSearchIgnoresStepsWithoutGain(t *testing.T) {
 		value: func(x float64) float64 { return -x * x / 2 }, slope: func(x float64) float64 { return -x }, curvature: func(float64) float64 { return -1 },
 	}
 	s := search(100)
-	_, _, err := newton.Next(s, parabola, []float64{1e-12}, 1e-12, 1e-16)
-	require.NoError(t, err)
+	_, err := once(s, parabola, 1e-12, 1e-12, 1e-16)
+	require.ErrorIs(t, err, errSecond)
 	require.Greater(t, s.Move, newton.SmallOpen)
 	require.Empty(t, s.Warnings())
 }
