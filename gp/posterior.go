@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/newton"
+	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -30,14 +31,34 @@ type Solver interface {
 	LogDet() float64
 }
 
+// A BoundSolver has an approximate LogDet.
+type BoundSolver interface {
+	Solver
+	// LogDetBound says how an evidence with LogDet is bounded.
+	LogDetBound() Bound
+}
+
 // A PartialSolver has seen a part Λ̃ of Λ alone, such as kept rows. Of any other Solver Λ̃ = Λ.
 type PartialSolver interface {
-	Solver
+	BoundSolver
 	// Observe tells the solver the weights w of the mean m + J w, P numbers, before any Jacobian is asked for, and adds
 	// Λ̃ J w to b, N·C. A nil b is skipped.
 	Observe(w, b []float64)
-	// LogDetBound says how an evidence with LogDet is bounded.
-	LogDetBound() Bound
+}
+
+// A CrossSolver computes the kernels with training examples in another way than from its Jacobian.
+type CrossSolver interface {
+	Solver
+	// Cross is that of Dual.
+	Cross(ctx context.Context, x *linearize.Batch) (Cross, error)
+}
+
+// A SplitSolver has a covariance h + rest, of which the training examples inform h alone, as through inducing examples
+// (E13). Leaving out an example changes h.
+type SplitSolver interface {
+	Solver
+	// SplitTo is PredictTo with h and rest in the place of their sum, T·C×C each.
+	SplitTo(ctx context.Context, mean, h, rest *mat.Dense, x *linearize.Batch) error
 }
 
 // An OwnSolver keeps digits of examples that nearly fix the function at their own inputs, where the covariance of
@@ -58,13 +79,15 @@ type SavedSolver interface {
 
 // A DualMean is the posterior mean m(x) + J(x) w with the weights w = Σ₀Jᵀα, in which every training example has a
 // part, whatever the solver of the covariance has seen. Set Data, Kernel, Variance, which is that of the kernel's prior, Sites
-// and Mean; SetDual and SetMode set the rest.
+// and Mean; SetDual and SetMode set the rest. Where Weights is nil, PredictTo and JointTo of the solver write the mean, and
+// Alpha, Pseudo, Set and Scatter are set by hand.
 type DualMean struct {
 	Data     linearize.Source // N training examples
 	Kernel   ntk.Kernel
 	Variance []float64 // diagonal of Σ₀, P numbers
 	Sites    *Sites
 	Alpha    []float64 // α, N·C
+	Pseudo   []float64 // b̃ = α + Λ̃(f̂ − m), N·C; NewPosterior finds it where it is nil
 	Weights  []float64 // w, P numbers
 	Scatter  float64   // αᵀKα
 	// Distance is √((α−r)ᵀK(α−r)) with the residual r at f̂ = m + Kα (E19); 0 where it was not computed.
@@ -72,6 +95,7 @@ type DualMean struct {
 	Refitted bool // the mean belongs to a refit (E9)
 	Mean     Mean // what PredictTo writes without a refit
 	Warnings []error
+	Set      *TrainingSet // of Data; NewPosterior identifies it where it is nil
 }
 
 // SetDual sets α, N·C numbers, which it keeps, and with Jᵀα, P numbers, the weights and the scatter. The error is a
@@ -139,41 +163,49 @@ func (d *DualMean) SetMode(ctx context.Context, products linearize.Products, pri
 type Posterior struct {
 	Solver Solver // of the covariance; read-only
 	mean   DualMean
-	set    TrainingSet
-	pseudo []float64 // b̃, N·C
 }
 
 var _ Dual = (*Posterior)(nil)
 
 // NewPosterior returns the posterior with a mean and the covariance of a solver. It passes over the training examples,
-// unless the solver is a PartialSolver.
+// unless Pseudo is set or the solver is a PartialSolver.
 func NewPosterior(ctx context.Context, s Solver, mean DualMean) (*Posterior, error) {
-	if mean.Weights == nil {
+	if mean.Weights == nil && (mean.Pseudo == nil || mean.Set == nil) {
 		panic("gp: a mean without weights; call SetDual or SetMode")
 	}
-	p := &Posterior{Solver: s, mean: mean, pseudo: append([]float64(nil), mean.Alpha...)}
+	p := &Posterior{Solver: s, mean: mean}
 	if err := p.identify(ctx); err != nil {
 		return nil, err
 	}
-	if s, ok := s.(PartialSolver); ok {
-		s.Observe(mean.Weights, p.pseudo)
+	if mean.Pseudo != nil {
 		return p, nil
 	}
-	f := make([]float64, len(p.pseudo)) // f̂ − m = J w
+	b := append([]float64(nil), mean.Alpha...)
+	p.mean.Pseudo = b
+	if s, ok := s.(PartialSolver); ok {
+		s.Observe(mean.Weights, b)
+		return p, nil
+	}
+	f := make([]float64, len(b)) // f̂ − m = J w
 	if err := linearize.ProductsOf(mean.Data).MulVecTo(ctx, f, mean.Weights); err != nil {
 		return nil, err
 	}
 	newBlockDiag(mean.Sites.Lambda).mulRow(f, 0)
-	floats.Add(p.pseudo, f)
+	floats.Add(b, f)
 	return p, nil
 }
 
 // identify identifies the training examples.
 func (p *Posterior) identify(ctx context.Context) error {
-	one, err := linearize.First(ctx, p.mean.Data, 1)
-	if err == nil {
-		p.set, err = NewTrainingSet(ctx, p.mean.Data, one)
+	if p.mean.Set != nil {
+		return nil
 	}
+	one, err := linearize.First(ctx, p.mean.Data, 1)
+	if err != nil {
+		return err
+	}
+	set, err := NewTrainingSet(ctx, p.mean.Data, one)
+	p.mean.Set = &set
 	return err
 }
 
@@ -187,7 +219,7 @@ func (p *Posterior) Sites() *Sites { return p.mean.Sites }
 func (p *Posterior) Alpha() []float64 { return p.mean.Alpha }
 
 // PseudoTargets returns b̃ = α + Λ̃(f̂ − m) (E16), N·C; it must not be changed.
-func (p *Posterior) PseudoTargets() []float64 { return p.pseudo }
+func (p *Posterior) PseudoTargets() []float64 { return p.mean.Pseudo }
 
 // Weights returns w = Σ₀Jᵀα, P numbers; it must not be changed.
 func (p *Posterior) Weights() []float64 { return p.mean.Weights }
@@ -217,7 +249,7 @@ func (p *Posterior) EvidenceAtTheta(scatter float64) Evidence {
 // evidence is that with log det B of the solver.
 func (p *Posterior) evidence(logLik, scatter float64) Evidence {
 	e := NewEvidence(logLik, scatter, p.Solver.LogDet())
-	if s, ok := p.Solver.(PartialSolver); ok {
+	if s, ok := p.Solver.(BoundSolver); ok {
 		e.Bound = s.LogDetBound()
 	}
 	return e
@@ -260,36 +292,48 @@ func (p *Posterior) EvidenceLinearGaussian(ctx context.Context) (Evidence, error
 
 // PredictTo implements Latent. The mean takes one product with the Jacobian of x.
 func (p *Posterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	t, c := p.set.Check(x)
+	t, c := p.mean.Set.Check(x)
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(cov, t*c, c)
 	if t == 0 {
 		return ctx.Err()
 	}
+	if p.solverMean() {
+		return p.Solver.PredictTo(ctx, mean, cov, x)
+	}
 	if err := p.Solver.PredictTo(ctx, nil, cov, x); err != nil {
 		return err
 	}
-	return p.meanTo(mean, x)
+	return p.meanTo(ctx, mean, x)
 }
 
 // JointTo implements Latent.
 func (p *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	t, c := p.set.Check(x)
+	t, c := p.mean.Set.Check(x)
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(cov, t*c, t*c)
 	if t == 0 {
 		return ctx.Err()
 	}
+	if p.solverMean() {
+		return p.Solver.JointTo(ctx, mean, cov, x)
+	}
 	if err := p.Solver.JointTo(ctx, nil, cov, x); err != nil {
 		return err
 	}
-	return p.meanTo(mean, x)
+	return p.meanTo(ctx, mean, x)
 }
 
+// solverMean tells whether the solver writes the mean.
+func (p *Posterior) solverMean() bool { return p.mean.Weights == nil && p.hasDualMean() }
+
 // meanTo writes m + K_*n α where that is the mean, and leaves f(x;θ*) otherwise.
-func (p *Posterior) meanTo(mean *mat.Dense, x *linearize.Batch) error {
-	if mean == nil {
+func (p *Posterior) meanTo(ctx context.Context, mean *mat.Dense, x *linearize.Batch) error {
+	switch {
+	case mean == nil:
 		return nil
+	case p.solverMean():
+		return p.Solver.PredictTo(ctx, mean, nil, x)
 	}
 	if !p.hasDualMean() {
 		mean.Copy(x.F)
@@ -334,7 +378,7 @@ func (p *Posterior) MulKernelTo(ctx context.Context, dst, a *mat.Dense) error {
 
 // InfluenceTo implements Dual. The weight of an example is that which the solver has seen.
 func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
-	t, c := p.set.CheckRows(rows, x)
+	t, c := p.mean.Set.CheckRows(rows, x)
 	if t == 0 {
 		dense.SizeTo(h, 0, 0)
 		dense.SizeTo(q, 0, 0)
@@ -344,20 +388,22 @@ func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int
 	if s, ok := p.Solver.(OwnSolver); ok {
 		return s.InfluenceTo(ctx, h, q, rows, x, dense.View(dense.Of(r, t, c)))
 	}
+	dense.SizeTo(h, t*c, c)
 	dense.SizeTo(q, t, c)
-	if err := p.Solver.PredictTo(ctx, nil, h, x); err != nil {
+	if err := p.splitTo(ctx, nil, h, nil, x); err != nil {
 		return err
 	}
-	for k, i := range rows {
-		RemovalFrom(q.RawRowView(k), dense.Slice(h, k*c, (k+1)*c), dense.Slice(p.mean.Sites.Root, i*c, (i+1)*c), nil, r[k*c:(k+1)*c])
-	}
-	return ctx.Err()
+	return par.Do(ctx, t, func(k int) error {
+		root := dense.Slice(p.mean.Sites.Root, rows[k]*c, (rows[k]+1)*c)
+		RemovalFrom(q.RawRowView(k), dense.Slice(h, k*c, (k+1)*c), root, nil, r[k*c:(k+1)*c])
+		return nil
+	})
 }
 
 // LeaveOneOutTo implements Dual: what the solver has seen of an example is taken out, and the step is made with its
 // whole residual.
 func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
-	t, c := p.set.CheckRows(rows, x)
+	t, c := p.mean.Set.CheckRows(rows, x)
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(cov, t*c, c)
 	if t == 0 || mean == nil && cov == nil {
@@ -366,10 +412,7 @@ func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, row
 	if cov == nil {
 		cov = mat.NewDense(t*c, c, nil)
 	}
-	if err := p.withoutTo(ctx, cov, rows, x); err != nil || mean == nil {
-		return err
-	}
-	if err := p.meanTo(mean, x); err != nil {
+	if err := p.withoutTo(ctx, mean, cov, rows, x); err != nil || mean == nil {
 		return err
 	}
 	r := p.residuals(rows)
@@ -382,20 +425,55 @@ func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, row
 	return nil
 }
 
-// withoutTo writes the covariance of training examples without the example itself (E17).
-func (p *Posterior) withoutTo(ctx context.Context, cov *mat.Dense, rows []int, x *linearize.Batch) error {
+// withoutTo writes the mean, and the covariance of training examples without the example itself (E17).
+func (p *Posterior) withoutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
 	if s, ok := p.Solver.(OwnSolver); ok {
-		return s.LeaveOneOutTo(ctx, nil, cov, rows, x)
-	}
-	if err := p.Solver.PredictTo(ctx, nil, cov, x); err != nil {
-		return err
+		if err := s.LeaveOneOutTo(ctx, nil, cov, rows, x); err != nil {
+			return err
+		}
+		return p.meanTo(ctx, mean, x)
 	}
 	_, c := p.mean.Sites.F.Dims()
-	for k, i := range rows {
-		own := dense.Slice(cov, k*c, (k+1)*c)
-		LeaveOneOutFrom(nil, own, mat.DenseCopyOf(own), dense.Slice(p.mean.Sites.Root, i*c, (i+1)*c), nil, nil, make([]float64, c))
+	var rest, prior *mat.Dense
+	if _, ok := p.Solver.(SplitSolver); ok {
+		rest, prior = mat.NewDense(len(rows)*c, c, nil), mat.NewDense(len(rows)*c, c, nil)
+		p.mean.Kernel.DiagTo(prior, x)
 	}
-	return ctx.Err()
+	if err := p.splitTo(ctx, mean, cov, rest, x); err != nil {
+		return err
+	}
+	return par.Do(ctx, len(rows), func(k int) error {
+		lo, hi := k*c, (k+1)*c
+		own := dense.Slice(cov, lo, hi)
+		LeaveOneOutFrom(nil, own, mat.DenseCopyOf(own), dense.Slice(p.mean.Sites.Root, rows[k]*c, (rows[k]+1)*c), nil, nil, make([]float64, c))
+		if rest == nil {
+			return nil
+		}
+		own.Add(own, dense.Slice(rest, lo, hi))
+		if SettleVariances(own, dense.Diagonal(dense.Slice(prior, lo, hi).RawMatrix()), splitRounding, 0, c) != nil {
+			fillNaN(own)
+		}
+		return nil
+	})
+}
+
+// splitRounding is how negative rounding may make a variance that a SplitSolver gives in parts, relative to the prior
+// variance.
+const splitRounding = 1e-11
+
+// splitTo writes the mean and the covariance; of a SplitSolver, the covariance in two parts.
+func (p *Posterior) splitTo(ctx context.Context, mean, h, rest *mat.Dense, x *linearize.Batch) error {
+	write := func(mean *mat.Dense) error { return p.Solver.PredictTo(ctx, mean, h, x) }
+	if s, ok := p.Solver.(SplitSolver); ok {
+		write = func(mean *mat.Dense) error { return s.SplitTo(ctx, mean, h, rest, x) }
+	}
+	if p.solverMean() {
+		return write(mean)
+	}
+	if err := write(nil); err != nil {
+		return err
+	}
+	return p.meanTo(ctx, mean, x)
 }
 
 // residuals returns what steps that leave out examples start from: α where the mean is a sum over training examples,
@@ -416,8 +494,11 @@ func (p *Posterior) residuals(rows []int) []float64 {
 // Cross computes the posterior Jacobian of x, 8·T·C·P bytes. The kernel κ between it and a training example is the
 // posterior covariance with that example, so a tile takes as long as one of the kernel. The result is a CombinedCross.
 func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (Cross, error) {
-	t, _ := p.set.Check(x)
-	q := &jacobianCross{kernel: p.mean.Kernel, set: &p.set, x: x}
+	t, _ := p.mean.Set.Check(x)
+	if s, ok := p.Solver.(CrossSolver); ok {
+		return s.Cross(ctx, x)
+	}
+	q := &jacobianCross{kernel: p.mean.Kernel, set: p.mean.Set, x: x}
 	if t == 0 {
 		return q, nil
 	}
@@ -505,7 +586,7 @@ func (p *Posterior) Save(w *store.Writer) error {
 func (p *Posterior) fields(n, c, params int) []saved.Field {
 	m := &p.mean
 	return []saved.Field{saved.Scalars("scalars", &m.Scatter, &m.Distance),
-		saved.Floats("alpha", &m.Alpha, n, c), saved.Floats("b", &p.pseudo, n, c), saved.Floats("weights", &m.Weights, params)}
+		saved.Floats("alpha", &m.Alpha, n, c), saved.Floats("b", &m.Pseudo, n, c), saved.Floats("weights", &m.Weights, params)}
 }
 
 // LoadPosterior returns the posterior that Posterior.Save wrote, given the training examples, the kernel and the
