@@ -25,7 +25,7 @@ func (q *problem) snapshot(t *testing.T, e *gp.Exact) []*mat.Dense {
 	q.train.JacobianTo(&j)
 	removal := mat.NewDense(1, q.n*q.c, nil)
 	require.NoError(t, testkit.RemovalTo(t.Context(), e, removal.RawRowView(0)))
-	evidence := e.EvidenceLinearGaussian()
+	evidence := linearGaussian(t, e)
 	s := e.Sites()
 	return []*mat.Dense{&mean, &cov, removal, q.cross(t, e, q.test, gp.PosteriorTerms), vec(e.Alpha()), vec(e.PseudoTargets()),
 		mat.NewDense(1, 4, []float64{evidence.Value, evidence.LogLik, evidence.Scatter, evidence.LogDet}),

@@ -22,7 +22,7 @@ const smallOutput = 1e-6
 // warnClosure warns where Σ C(x_i, x_j) b_j over j differs from (K α)_i, which it
 // equals in exact arithmetic (E14). It first compares all training outputs
 // without refinement, and then the worst few with it.
-func (e *Exact) warnClosure(ctx context.Context) error {
+func (e *rowSolver) warnClosure(ctx context.Context) error {
 	defer func() { e.plain = nil }()
 	scale, noticed := 0.0, 1/math.Sqrt(slices.Max(e.lambda.blocks))
 	gaps, order := make([]float64, e.g.n), make([]int, e.g.n)

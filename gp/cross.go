@@ -17,7 +17,7 @@ import (
 
 // exactCross is the cross-kernel of fixed inputs with all training examples.
 type exactCross struct {
-	e    *Exact
+	e    *rowSolver
 	raw  blas64.General // κ_*n, T·C × N·C
 	post blas64.General // C_*n, T·C × N·C
 }
@@ -29,8 +29,8 @@ var _ Cross = (*exactCross)(nil)
 // Σ C(x, x_i) b_i miss its value, or takes most digits of C, iterative refinement
 // restores them, which costs as much again. Cross fails with a *MemoryError where
 // the two matrices take more than Options.Memory.
-func (e *Exact) Cross(ctx context.Context, x *linearize.Batch) (Cross, error) {
-	t, c := e.set().Check(x)
+func (e *rowSolver) Cross(ctx context.Context, x *linearize.Batch) (Cross, error) {
+	t, c := x.Len(), e.predicted()
 	if err := ctx.Err(); err != nil {
 		return nil, stopped("solving for a cross-kernel", err)
 	}
@@ -88,7 +88,7 @@ const (
 
 // posteriorTo writes C = A (I + ΛK)⁻¹ for rows A of κ, a few rows at a time. It
 // returns the largest |C b − A α| of a row; in exact arithmetic it is zero.
-func (e *Exact) posteriorTo(ctx context.Context, dst, a blas64.General) (gap float64, err error) {
+func (e *rowSolver) posteriorTo(ctx context.Context, dst, a blas64.General) (gap float64, err error) {
 	step := max(1, min(a.Rows, e.tile/8/e.g.n))
 	rest, work := dense.New(step, e.g.n), dense.New(step, e.g.n)
 	for p := range par.Tiles(a.Rows, step) {
@@ -105,7 +105,7 @@ func (e *Exact) posteriorTo(ctx context.Context, dst, a blas64.General) (gap flo
 
 // posteriorRowsTo is posteriorTo for all rows at once, with scratch memory rest
 // and work of the size of a.
-func (e *Exact) posteriorRowsTo(ctx context.Context, dst, a, rest, work blas64.General) (gap float64, err error) {
+func (e *rowSolver) posteriorRowsTo(ctx context.Context, dst, a, rest, work blas64.General) (gap float64, err error) {
 	for i := range a.Rows {
 		copy(dense.Row(dst, i), dense.Row(a, i))
 	}
@@ -131,7 +131,7 @@ func (e *Exact) posteriorRowsTo(ctx context.Context, dst, a, rest, work blas64.G
 }
 
 // gap returns |C b − A α| for one row of C and A, and how large it may be.
-func (e *Exact) gap(post, raw []float64) (gap, closed float64) {
+func (e *rowSolver) gap(post, raw []float64) (gap, closed float64) {
 	sum, size := 0.0, 0.0
 	for i, v := range post {
 		sum += v * e.b[i]
@@ -145,7 +145,7 @@ func (e *Exact) gap(post, raw []float64) (gap, closed float64) {
 
 // refine adds (A − C(I + ΛK))(I + ΛK)⁻¹ to the rows of C where that does not
 // make the gap of their sums larger. It tells whether any row was changed.
-func (e *Exact) refine(ctx context.Context, dst, a, rest, work blas64.General) (better bool, err error) {
+func (e *rowSolver) refine(ctx context.Context, dst, a, rest, work blas64.General) (better bool, err error) {
 	// A − C − CΛK
 	for i := range dst.Rows {
 		floats.SubTo(dense.Row(rest, i), dense.Row(a, i), dense.Row(dst, i))
@@ -174,7 +174,7 @@ func (e *Exact) refine(ctx context.Context, dst, a, rest, work blas64.General) (
 }
 
 // subtractSolved replaces A by A − A R B⁻¹ RᵀK, which is A (I + ΛK)⁻¹.
-func (e *Exact) subtractSolved(ctx context.Context, a, work blas64.General) error {
+func (e *rowSolver) subtractSolved(ctx context.Context, a, work blas64.General) error {
 	for i := range a.Rows {
 		copy(dense.Row(work, i), dense.Row(a, i))
 	}
@@ -190,7 +190,7 @@ func (e *Exact) subtractSolved(ctx context.Context, a, work blas64.General) erro
 }
 
 // subtractProduct subtracts W K from dst.
-func (e *Exact) subtractProduct(ctx context.Context, dst, w blas64.General) error {
+func (e *rowSolver) subtractProduct(ctx context.Context, dst, w blas64.General) error {
 	if err := dense.SymmContext(ctx, blas.Right, -1, e.g.kernel(), w, 1, dst); err != nil {
 		return stopped("solving for a cross-kernel", err)
 	}

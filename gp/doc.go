@@ -39,8 +39,8 @@
 //	kept.Fit             the rows of Λ that say something (E16)       8·n² bytes for n rows
 //	sparse.Fit           all rows through inducing examples (E13)     8·M² bytes for M examples
 //
-// All of them are a Dual. Exact tells evidences and their derivatives besides, draws samples, and goes to other priors,
-// sites and the match without forming K again.
+// All of them are a Dual. Exact tells derivatives of evidences besides, and goes to other priors, sites and the match without
+// forming K again.
 //
 // # A solver of your own
 //
@@ -59,7 +59,8 @@
 // Here α = b − R B⁻¹ RᵀKb with b = r + Λ(f − m) and B = I + RᵀKR (E4), (E5), and m is the prior mean, by Kernel.MeanTo. At a
 // mode α = r.
 // For a mode of package gp/mode, DualMean.SetMode finds α and the sites instead. A solver that has not seen all rows is a
-// PartialSolver, one with better digits for its own rows an OwnSolver, and one with a method Save a SavedSolver.
+// PartialSolver, one with better digits for its own rows an OwnSolver, one that works with K in place of the Jacobian a
+// KernelSolver, and one with a method Save a SavedSolver.
 // gptest.Dual tests the posterior.
 //
 // # How Exact is computed

@@ -28,11 +28,11 @@ type Downdate struct {
 // Downdate takes the training examples at these rows out of B; the rows ascend, and none is
 // valid too. With s of them it takes O(s·C·(N·C)²) operations and 8·s·N·C² bytes.
 func (e *Exact) Downdate(ctx context.Context, rows []int) (*Downdate, error) {
-	if err := e.checkDowndate(rows, 1); err != nil {
+	if err := e.s.checkDowndate(rows, 1); err != nil {
 		return nil, err
 	}
-	c := e.outputs()
-	return newDowndate(ctx, e.f, stacked(rows, c), &Downdate{in: e.g.n, c: c, out: rows})
+	c := e.s.outputs()
+	return newDowndate(ctx, e.s.f, stacked(rows, c), &Downdate{in: e.s.g.n, c: c, out: rows})
 }
 
 // Downdate is that of an Exact, for the kept rows of these training examples, not for representatives.
@@ -72,7 +72,7 @@ func newDowndate(ctx context.Context, f *factor, at []int, d *Downdate) (*Downda
 
 // checkDowndate panics unless rows are some of the training examples, ascending. It returns
 // a *MemoryError where the given number of matrices of their rows is too large.
-func (e *Exact) checkDowndate(rows []int, matrices int) error {
+func (e *rowSolver) checkDowndate(rows []int, matrices int) error {
 	for k, i := range rows {
 		if i < 0 || i >= e.x.Len() || k > 0 && i <= rows[k-1] {
 			panic("gp: rows of training examples do not ascend")
@@ -180,13 +180,9 @@ func (d *Downdate) LambdaTo(dst *mat.Dense) {
 	}
 }
 
-// MulKernelTo writes K v for each row v of a, N·C numbers.
-func (e *Exact) MulKernelTo(ctx context.Context, dst, a *mat.Dense) error {
-	rows, n := a.Dims()
-	if n != e.g.n {
-		panic("gp: a vector to multiply has a wrong length")
-	}
-	dense.SizeTo(dst, rows, n)
+// MulKernelTo implements KernelSolver.
+func (e *rowSolver) MulKernelTo(ctx context.Context, dst, a *mat.Dense) error {
+	rows, _ := a.Dims()
 	if err := ctx.Err(); err != nil {
 		return stopped("multiplying with the kernel", err)
 	}

@@ -3,8 +3,6 @@ package gp
 import (
 	"math"
 
-	"gonum.org/v1/gonum/floats"
-
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -36,37 +34,6 @@ type Evidence struct {
 // NewEvidence returns the evidence with these parts.
 func NewEvidence(logLik, scatter, logDet float64) Evidence {
 	return Evidence{LogLik: logLik, Scatter: scatter, LogDet: logDet, Value: logLik - scatter/2 - logDet/2}
-}
-
-// EvidenceAtTheta is the Laplace evidence at θ* (E7), for a posterior whose
-// sites are at f(x;θ*). scatter is (θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀), see Scatter.
-func (e *Exact) EvidenceAtTheta(scatter float64) Evidence {
-	// Σ log p(y|f) − ½(θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀) − ½ log det B (E7)
-	return NewEvidence(e.sites.LogLik, scatter, e.f.logDet)
-}
-
-// EvidenceLinearGaussian is the evidence of the linear-Gaussian model with the
-// posterior's sites (E8), at any function values.
-func (e *Exact) EvidenceLinearGaussian() Evidence {
-	// d = m + Kα − f
-	d := make([]float64, e.g.n)
-	floats.AddTo(d, e.prior, e.kalpha)
-	floats.Sub(d, dense.Flat(e.sites.F))
-	ld := append([]float64(nil), d...)
-	e.lambda.mulRow(ld, 0)
-	// Σ[log p(y|f) + rᵀd − ½dᵀΛd] − ½ αᵀKα − ½ log det B (E8)
-	logLik := e.sites.LogLik + floats.Dot(dense.Flat(e.sites.Residual), d) - floats.Dot(d, ld)/2
-	return NewEvidence(logLik, floats.Dot(e.alpha, e.kalpha), e.f.logDet)
-}
-
-// EvidenceRefit is the Laplace evidence at the mode of the linearized model
-// (E9), which is (E8) with d = 0. It panics on a posterior that was not refitted.
-func (e *Exact) EvidenceRefit() Evidence {
-	if !e.refit {
-		panic("gp: the evidence (E9) needs a refit")
-	}
-	// Σ log p(y|f̂) − ½ αᵀKα − ½ log det B (E9)
-	return NewEvidence(e.sites.LogLik, floats.Dot(e.alpha, e.kalpha), e.f.logDet)
 }
 
 // Scatter returns (θ−μ₀)ᵀΣ₀⁻¹(θ−μ₀). A parameter of variance 0 contributes nothing

@@ -11,12 +11,18 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// An Exact is the posterior over functions given all N training examples.
+// An Exact is the posterior over functions given all N training examples. Beside what a Posterior answers, it goes to other
+// priors, sites and targets without forming K again.
 type Exact struct {
-	k     ntk.Kernel
-	x     *linearize.Batch
-	o     Options
-	refit bool
+	*Posterior
+	s *rowSolver
+}
+
+// A rowSolver is the covariance given rows of a Jacobian, all of an Exact or the kept ones of a Thinned, by the factor of B.
+type rowSolver struct {
+	k ntk.Kernel
+	x *linearize.Batch
+	o Options
 	// ofKept is C where the training examples are kept rows, which have one output
 	// each; else 0.
 	ofKept int
@@ -34,10 +40,11 @@ type Exact struct {
 	closed   float64   // |C b − A α| of which Cross makes nothing, or 0 for closes·Σ|C b|
 	mode     []float64 // f at the mode of the refit that Recondition took the memory of, N·C; nil for none
 
+	refit    bool // the dual vector belongs to a refit (E9)
 	warnings []error
 }
 
-var _ Dual = (*Exact)(nil)
+var _ KernelSolver = (*rowSolver)(nil)
 
 // Fit returns the posterior given the sites s of the training examples x. With
 // the sites at x.F it is the Laplace posterior at the trained parameters.
@@ -53,11 +60,11 @@ func Fit(ctx context.Context, k ntk.Kernel, x *linearize.Batch, s *Sites, o *Opt
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	e, err := newExact(ctx, k, x, o)
+	e, err := newRowSolver(ctx, k, x, o)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := e.settle(ctx, s); err != nil {
+	if err := e.settle(ctx, s); err != nil {
 		return nil, err
 	}
 	if e.o.Mean == Network {
@@ -65,33 +72,42 @@ func Fit(ctx context.Context, k ntk.Kernel, x *linearize.Batch, s *Sites, o *Opt
 		u.Add(dense.Flat(x.F), e.prior)
 		e.warnings = append(e.warnings, u.Warnings(s)...)
 	}
-	return e, nil
+	return e.exact(), nil
 }
 
-// settle conditions e on the sites s, checks how well its sums close, and returns it.
-func (e *Exact) settle(ctx context.Context, s *Sites) (*Exact, error) {
+// exact is the posterior of all training examples at the sites that e is conditioned on.
+func (e *rowSolver) exact() *Exact {
+	mean := DualMean{Data: e.x, Kernel: e.k, Sites: e.sites, Alpha: e.alpha, Pseudo: e.b, Set: e.set(), Refitted: e.refit, Mean: e.o.Mean, Warnings: e.warnings}
+	if e.alpha != nil {
+		mean.Scatter = floats.Dot(e.alpha, e.kalpha)
+	}
+	return &Exact{&Posterior{Solver: e, mean: mean}, e}
+}
+
+// settle conditions e on the sites s, and checks how well its sums close.
+func (e *rowSolver) settle(ctx context.Context, s *Sites) error {
 	if err := e.condition(ctx, s); err != nil {
-		return nil, err
+		return err
 	}
 	if err := e.warnClosure(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	e.warnJitter()
-	return e, nil
+	return nil
 }
 
-// newExact forms K and m.
-func newExact(ctx context.Context, k ntk.Kernel, x *linearize.Batch, o *Options) (*Exact, error) {
-	e := &Exact{k: k, x: x, o: o.withDefaults(), tile: tileBytes}
+// newRowSolver forms K and m.
+func newRowSolver(ctx context.Context, k ntk.Kernel, x *linearize.Batch, o *Options) (*rowSolver, error) {
+	e := &rowSolver{k: k, x: x, o: o.withDefaults(), tile: tileBytes}
 	n, c := x.Len(), x.Outputs()
 	if err := checkFinite("network output", x.F); err != nil {
 		return nil, err
 	}
 	if from := e.o.Reuse; from != nil {
-		if from.g.n != n*c {
+		if from.s.g.n != n*c {
 			panic("gp: the posterior to reuse has another size or was used before")
 		}
-		e.o.Reuse, e.g, from.g = nil, from.g, gram{}
+		e.o.Reuse, e.g, from.s.g = nil, from.s.g, gram{}
 	} else {
 		err := CheckMemory("an exact posterior", TrainingExamples, n, e.o.Memory, func(n int) int64 { return Bytes(n, c) })
 		if err != nil {
@@ -108,14 +124,14 @@ func newExact(ctx context.Context, k ntk.Kernel, x *linearize.Batch, o *Options)
 }
 
 // factorAt factors B at the sites s.
-func (e *Exact) factorAt(ctx context.Context, s *Sites) (err error) {
+func (e *rowSolver) factorAt(ctx context.Context, s *Sites) (err error) {
 	e.sites, e.lambda = s, newBlockDiag(s.Lambda)
 	e.f, err = factorize(ctx, e.g, newBlockDiag(s.Root))
 	return err
 }
 
 // condition factors B at the sites s and solves for the dual vector (E5).
-func (e *Exact) condition(ctx context.Context, s *Sites) (err error) {
+func (e *rowSolver) condition(ctx context.Context, s *Sites) (err error) {
 	if err := e.factorAt(ctx, s); err != nil {
 		return err
 	}
@@ -148,7 +164,7 @@ const (
 // α += (I + ΛK)⁻¹(b − (I + ΛK) α), gains two digits in K α on a kernel that is numerically
 // singular. Where a step changed K α by more than rounding, further steps follow as long
 // as each halves the rest b − (I + ΛK) α.
-func (e *Exact) dual(ctx context.Context, b []float64) (alpha, kalpha, plain []float64, err error) {
+func (e *rowSolver) dual(ctx context.Context, b []float64) (alpha, kalpha, plain []float64, err error) {
 	n := len(b)
 	alpha, kalpha = make([]float64, n), make([]float64, n)
 	rest, step := b, make([]float64, n)
@@ -185,7 +201,7 @@ func (e *Exact) dual(ctx context.Context, b []float64) (alpha, kalpha, plain []f
 }
 
 // warnJitter warns where B was factored with jitter.
-func (e *Exact) warnJitter() {
+func (e *rowSolver) warnJitter() {
 	if e.f.jitter > 0 {
 		// B + εI = (1+ε)(I + RᵀKR/(1+ε)), in which Λ is divided by 1+ε.
 		e.warnings = append(e.warnings, linearize.NewWarning("jitter", e.f.jitter, 0, "Raise the prior precision or the noise variance, or leave out repeated examples.",
@@ -193,39 +209,24 @@ func (e *Exact) warnJitter() {
 	}
 }
 
-// Data returns the training examples.
-func (e *Exact) Data() linearize.Source { return e.x }
-
-// Sites returns the sites that the posterior is built on.
-func (e *Exact) Sites() *Sites { return e.sites }
-
-// Alpha returns the dual vector α (E5), N·C; it must not be changed.
-func (e *Exact) Alpha() []float64 { return e.alpha }
-
-// PseudoTargets returns b = r + Λ(f − m) (E5), N·C; it must not be changed.
-func (e *Exact) PseudoTargets() []float64 { return e.b }
-
 // PriorMean returns m at the training examples, N·C; it must not be changed.
-func (e *Exact) PriorMean() []float64 { return e.prior }
+func (e *Exact) PriorMean() []float64 { return e.s.prior }
 
-// Refitted tells whether the posterior came from a refit (E9).
-func (e *Exact) Refitted() bool { return e.refit }
+// LogDet returns log det B (E4).
+func (e *rowSolver) LogDet() float64 { return e.f.logDet }
 
-// Warnings says where the result is less accurate than it should be: it holds
-// *linearize.Warning of jitter, sums-open, untrained, refit-gap and refit-steps. A loaded
-// posterior has their texts alone.
-func (e *Exact) Warnings() []error { return e.warnings }
+// TrainingMean returns m + Kα at the training examples, N·C.
+func (e *rowSolver) TrainingMean() []float64 {
+	return floats.AddTo(make([]float64, e.g.n), e.prior, e.kalpha)
+}
 
 // outputs returns the number of outputs of a training example.
-func (e *Exact) outputs() int { return e.lambda.c }
+func (e *rowSolver) outputs() int { return e.lambda.c }
 
 // predicted returns C, the number of outputs of an input to predict.
-func (e *Exact) predicted() int {
+func (e *rowSolver) predicted() int {
 	if e.ofKept > 0 {
 		return e.ofKept
 	}
 	return e.outputs()
 }
-
-// hasDualMean tells whether the predictive mean is m + K_*n α rather than x.F.
-func (e *Exact) hasDualMean() bool { return e.refit || e.o.Mean == LinearGaussian }

@@ -1,4 +1,4 @@
 package gp
 
 // SetTile bounds the bytes of a tile of cross-kernel.
-func (e *Exact) SetTile(bytes int) { e.tile = bytes }
+func (e *Exact) SetTile(bytes int) { e.s.tile = bytes }

@@ -32,7 +32,7 @@ const invertRows = 256
 // that of the linear-Gaussian model at fixed sites ½ Quad − ½ Trace (E10). It forms the upper triangle
 // of B⁻¹ and of every K_g, panels of rows at a time.
 func (e *Exact) GroupTerms(ctx context.Context, groups []ntk.Kernel) (*GroupTerms, error) {
-	return e.GroupTermsOf(ctx, groups, e.alpha)
+	return e.GroupTermsOf(ctx, groups, e.Alpha())
 }
 
 // GroupTermsOf does what GroupTerms does with another dual vector, N·C, in Quad, such
@@ -40,6 +40,10 @@ func (e *Exact) GroupTerms(ctx context.Context, groups []ntk.Kernel) (*GroupTerm
 // the derivative of Σ log p(y|f̂) − ½ αᵀKα − ½ log det B with f̂ = m + Kα the mode and
 // the sites of B held fixed.
 func (e *Exact) GroupTermsOf(ctx context.Context, groups []ntk.Kernel, alpha []float64) (*GroupTerms, error) {
+	return e.s.groupTerms(ctx, groups, alpha)
+}
+
+func (e *rowSolver) groupTerms(ctx context.Context, groups []ntk.Kernel, alpha []float64) (*GroupTerms, error) {
 	if len(alpha) != e.g.n {
 		panic("gp: the dual vector has another length")
 	}
@@ -109,7 +113,7 @@ func (e *Exact) GroupTermsOf(ctx context.Context, groups []ntk.Kernel, alpha []f
 // −½ Σ_i tr(C_ii dΛ_i/d log s_g) for each group of t (E10). It takes one solve for all
 // groups. It panics on a posterior that was not refitted.
 func (e *Exact) Moving(ctx context.Context, t *GroupTerms, y *Targets) ([]float64, error) {
-	if !e.refit {
+	if !e.Refitted() {
 		panic("gp: the mode moves only in a refit")
 	}
 	moving := make([]float64, len(t.kalpha))
@@ -120,9 +124,9 @@ func (e *Exact) Moving(ctx context.Context, t *GroupTerms, y *Targets) ([]float6
 	// df̂ = (I − CΛ)K_gα and I − ΛC = (I + ΛK)⁻¹, so qᵀdf̂ = ((I + ΛK)⁻¹q)ᵀK_gα.
 	var z []float64
 	if y.Scored() {
-		z, err = e.curvedDual(ctx, q, y)
+		z, err = e.s.curvedDual(ctx, q, y)
 	} else {
-		z, _, _, err = e.dual(ctx, q)
+		z, _, _, err = e.s.dual(ctx, q)
 	}
 	if err != nil {
 		return nil, err
@@ -137,17 +141,17 @@ func (e *Exact) Moving(ctx context.Context, t *GroupTerms, y *Targets) ([]float6
 // slopes returns q with qᵀdf = Σ_i tr(C_ii dΛ_i) for any change df of the function
 // values, N·C.
 func (e *Exact) slopes(ctx context.Context, covered []float64, y *Targets) ([]float64, error) {
-	n, c := e.x.Len(), e.outputs()
-	q := make([]float64, e.g.n)
+	n, c := e.s.x.Len(), e.s.outputs()
+	q := make([]float64, n*c)
 	s, sloped := y.Likelihood.(Sloped)
 	var h mat.Dense
 	if !sloped {
-		if err := e.InfluenceTo(ctx, &h, new(mat.Dense), dense.Range(n), e.x); err != nil {
+		if err := e.InfluenceTo(ctx, &h, new(mat.Dense), dense.Range(n), e.s.x); err != nil {
 			return nil, err
 		}
 	}
 	return q, par.Do(ctx, n, func(i int) error {
-		dst, f := q[i*c:(i+1)*c], e.sites.F.RawRowView(i)
+		dst, f := q[i*c:(i+1)*c], e.Sites().F.RawRowView(i)
 		if sloped {
 			// RᵀC_iiR = I − [B⁻¹]_ii, with the weight of the row in R
 			slopeTo(dst, s, y.Y.RawRowView(i), f, covered[i*c:(i+1)*c])

@@ -24,7 +24,7 @@ type gram struct {
 func newGram(n int) gram { return gram{n: n, data: make([]float64, n*(n+1))} }
 
 // copyGram returns a copy of K and no factor, for what is named, where so much memory is free.
-func (e *Exact) copyGram(ctx context.Context, what string) (gram, error) {
+func (e *rowSolver) copyGram(ctx context.Context, what string) (gram, error) {
 	c, g := e.outputs(), e.g
 	if err := CheckMemory(what, TrainingExamples, e.x.Len(), e.o.Memory, func(n int) int64 { return Bytes(n, c) }); err != nil {
 		return gram{}, err

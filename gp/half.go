@@ -24,7 +24,7 @@ import (
 // writes the right side, divides by R_iᵀ in the live directions, and adds the part in
 // the dead ones by a solve for each. Both terms of the difference are proportional to
 // R_i beside the diagonal, so their quotient keeps its digits where R_i is small.
-func (e *Exact) halfRowsTo(ctx context.Context, v, t blas64.General, rows []int) error {
+func (e *rowSolver) halfRowsTo(ctx context.Context, v, t blas64.General, rows []int) error {
 	c, f := e.outputs(), e.f
 	if c >= wide && f.r.diag == nil {
 		for k, i := range rows {

@@ -10,47 +10,22 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// LeaveOneOutTo implements Dual. It takes the moments from the factor, so that
+// LeaveOneOutTo implements OwnSolver. It takes the moments from the factor, so that
 // they keep their digits where an example nearly fixes the function by itself. For
 // all examples it takes about as long as a factorization; each direction in which a
-// root of Λ_i is nearly zero takes a solve more. It panics where x has other inputs than
-// the training examples at these rows, if both show them.
-func (e *Exact) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
-	n, c := e.set().CheckRows(rows, x)
-	dense.SizeTo(mean, n, c)
-	dense.SizeTo(cov, n*c, c)
+// root of Λ_i is nearly zero takes a solve more.
+func (e *rowSolver) LeaveOneOutTo(ctx context.Context, _, cov *mat.Dense, rows []int, x *linearize.Batch) error {
+	n, c := x.Len(), e.outputs()
 	if err := ctx.Err(); err != nil {
 		return stopped("leaving out examples", err)
 	}
-	if mean == nil && cov == nil {
-		return nil
-	}
 	progress := func(done int) { e.o.Show(StageLeaveOneOut, done, n) }
 	return e.eachOwn(ctx, rows, progress, func(at int, o own) error {
-		i := rows[at]
-		own := mat.NewDense(c, c, nil)
-		if cov != nil {
-			own = dense.Slice(cov, at*c, (at+1)*c)
-		}
-		e.priorTo(own, i)
+		own := dense.Slice(cov, at*c, (at+1)*c)
+		e.priorTo(own, rows[at])
 		o.withoutTo(own)
-		if mean != nil {
-			f, r := e.selfMean(i)
-			leftOutTo(mean.RawRowView(at), own, f, r)
-		}
 		return nil
 	})
-}
-
-// selfMean returns what the posterior predicts at training example i and the
-// residual there.
-func (e *Exact) selfMean(i int) (f, r []float64) {
-	c := e.outputs()
-	if !e.hasDualMean() {
-		return e.x.F.RawRowView(i), e.sites.Residual.RawRowView(i)
-	}
-	f = make([]float64, c)
-	return floats.AddTo(f, e.prior[i*c:(i+1)*c], e.kalpha[i*c:(i+1)*c]), e.alpha[i*c : (i+1)*c]
 }
 
 // leftOutTo writes mean_−i = f − cov_−i r (E17).

@@ -197,10 +197,10 @@ func Unstable(err error) bool {
 // call, whatever its error. A step takes a refit that starts at the mode of the one before. The
 // errors are those of Refit. Match panics on a posterior that was not refitted.
 func (e *Exact) Match(ctx context.Context, kernel func(factor float64) (ntk.Kernel, error), y *Targets, o *MatchOptions) (*Exact, *Match, error) {
-	if !e.refit {
+	if !e.Refitted() {
 		panic("gp: a match begins with a refit")
 	}
-	x, options, factor := e.x, e.o, 1.0
+	x, options, factor := e.s.x, e.s.o, 1.0
 	at := func(ctx context.Context, t float64) (MatchTrial, error) {
 		if next := math.Exp(t); next != factor || e == nil {
 			k, err := kernel(next)
@@ -220,18 +220,18 @@ func (e *Exact) Match(ctx context.Context, kernel func(factor float64) (ntk.Kern
 			factor = next
 		}
 		slope, err := e.MatchSlope(ctx)
-		return MatchTrial{LogLik: e.sites.LogLik, Slope: slope, Arrived: linearize.FindWarning(e.warnings, "refit-steps") == nil}, err
+		return MatchTrial{LogLik: e.Sites().LogLik, Slope: slope, Arrived: linearize.FindWarning(e.Warnings(), "refit-steps") == nil}, err
 	}
-	m, err := FindMatch(ctx, y.LogLik(dense.Flat(x.F)), y.LogLik(e.prior), o, at, func(ctx context.Context) (bool, error) {
+	m, err := FindMatch(ctx, y.LogLik(dense.Flat(x.F)), y.LogLik(e.s.prior), o, at, func(ctx context.Context) (bool, error) {
 		// Tell whether the leverages of all training examples, the eigenvalues of Rᵀ C(x_i,x_i) R, are at
 		// most certainLeverage.
-		n, c := e.x.Len(), e.outputs()
+		n, c := x.Len(), x.Outputs()
 		var doubtful []int
 		for i := range n {
 			// A leverage is at most s/(1+s) with s = tr RᵀκR.
-			s, block := 0.0, e.lambda.block(i)
+			s, block := 0.0, e.s.lambda.block(i)
 			for a := range c {
-				row := e.g.data[(i*c+a)*(e.g.n+1)+i*c:]
+				row := e.s.g.data[(i*c+a)*(e.s.g.n+1)+i*c:]
 				s += block[a*c+a] * row[a]
 				for b := range a {
 					s += 2 * block[a*c+b] * row[b]
@@ -245,7 +245,7 @@ func (e *Exact) Match(ctx context.Context, kernel func(factor float64) (ntk.Kern
 			return true, nil
 		}
 		h := mat.NewDense(len(doubtful)*c, c, nil)
-		x, err := e.x.Gather(ctx, doubtful)
+		x, err := x.Gather(ctx, doubtful)
 		if err != nil {
 			return false, err
 		}
@@ -253,7 +253,7 @@ func (e *Exact) Match(ctx context.Context, kernel func(factor float64) (ntk.Kern
 			return false, err
 		}
 		for k, i := range doubtful {
-			root := e.sites.Root.Slice(i*c, (i+1)*c, 0, c)
+			root := e.Sites().Root.Slice(i*c, (i+1)*c, 0, c)
 			var rhr mat.Dense
 			rhr.Product(root.T(), h.Slice(k*c, (k+1)*c, 0, c), root)
 			var eigen mat.EigenSym
@@ -282,9 +282,9 @@ func (e *Exact) Match(ctx context.Context, kernel func(factor float64) (ntk.Kern
 // common factor on the prior precisions, −αᵀC(X,X)α (E21). It takes one solve, and belongs to a refit.
 func (e *Exact) MatchSlope(ctx context.Context) (float64, error) {
 	// C α = K (I + ΛK)⁻¹ α
-	_, calpha, _, err := e.dual(ctx, e.alpha)
+	_, calpha, _, err := e.s.dual(ctx, e.s.alpha)
 	if err != nil {
 		return 0, err
 	}
-	return -floats.Dot(e.alpha, calpha), nil
+	return -floats.Dot(e.s.alpha, calpha), nil
 }

@@ -31,7 +31,7 @@ type own struct {
 // eachOwn calls do with the rows of each training example in rows, which ascend,
 // from several goroutines. It forms them one panel after another, and do may
 // overwrite them. progress is told of the examples done.
-func (e *Exact) eachOwn(ctx context.Context, rows []int, progress func(done int), do func(at int, o own) error) error {
+func (e *rowSolver) eachOwn(ctx context.Context, rows []int, progress func(done int), do func(at int, o own) error) error {
 	n, c := len(rows), e.outputs()
 	step := max(1, min(n, invertRows/c, e.tile/16/c/e.g.n))
 	t, v := dense.New(step*c, e.g.n), dense.New(step*c, e.g.n)
@@ -55,7 +55,7 @@ func (e *Exact) eachOwn(ctx context.Context, rows []int, progress func(done int)
 }
 
 // ownRowsTo writes the given rows of U⁻¹ and of K R U⁻¹, whole examples of them.
-func (e *Exact) ownRowsTo(ctx context.Context, o own, at []int) error {
+func (e *rowSolver) ownRowsTo(ctx context.Context, o own, at []int) error {
 	if err := e.f.inverseRowsTo(ctx, o.t, at); err != nil {
 		return stopped("inverting the factor of I + RᵀKR", err)
 	}
@@ -135,7 +135,7 @@ func orthonormalize(t, l blas64.General) bool {
 }
 
 // priorTo writes κ(x_i,x_i).
-func (e *Exact) priorTo(dst *mat.Dense, i int) {
+func (e *rowSolver) priorTo(dst *mat.Dense, i int) {
 	c := e.outputs()
 	for a := range c {
 		for b := range a + 1 {

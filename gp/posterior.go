@@ -71,6 +71,17 @@ type OwnSolver interface {
 	LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error
 }
 
+// A KernelSolver works with the kernel K of the training examples in place of their Jacobian: its DualMean has no weights
+// and no variance.
+type KernelSolver interface {
+	CrossSolver
+	OwnSolver
+	// TrainingMean returns m + Kα at the training examples, N·C.
+	TrainingMean() []float64
+	// MulKernelTo writes K v for each row v of a, N·C numbers.
+	MulKernelTo(ctx context.Context, dst, a *mat.Dense) error
+}
+
 // A SavedSolver can be saved, and its Posterior with it.
 type SavedSolver interface {
 	Solver
@@ -221,8 +232,14 @@ func (p *Posterior) Alpha() []float64 { return p.mean.Alpha }
 // PseudoTargets returns b̃ = α + Λ̃(f̂ − m) (E16), N·C; it must not be changed.
 func (p *Posterior) PseudoTargets() []float64 { return p.mean.Pseudo }
 
-// Weights returns w = Σ₀Jᵀα, P numbers; it must not be changed.
+// Weights returns w = Σ₀Jᵀα, P numbers, or nil where the solver writes the mean; it must not be changed.
 func (p *Posterior) Weights() []float64 { return p.mean.Weights }
+
+// Scatter returns αᵀKα.
+func (p *Posterior) Scatter() float64 { return p.mean.Scatter }
+
+// LogDet returns log det B of the solver (E4).
+func (p *Posterior) LogDet() float64 { return p.Solver.LogDet() }
 
 // Refitted tells whether the posterior came from a refit (E9).
 func (p *Posterior) Refitted() bool { return p.mean.Refitted }
@@ -265,29 +282,39 @@ func (p *Posterior) EvidenceRefit() Evidence {
 	return p.EvidenceAtTheta(p.mean.Scatter)
 }
 
-// EvidenceLinearGaussian is the evidence of the linear-Gaussian model at the posterior's sites (E8). It passes over the
-// training examples.
+// EvidenceLinearGaussian is the evidence of the linear-Gaussian model with the posterior's sites (E8), at any function
+// values. It takes TrainingMean.
 func (p *Posterior) EvidenceLinearGaussian(ctx context.Context) (Evidence, error) {
 	s := p.mean.Sites
-	logLik := s.LogLik
-	err := p.mean.Data.Batches(ctx, func(first int, b *linearize.Batch) error {
-		c := b.Outputs()
-		d, m := make([]float64, b.Len()*c), make([]float64, b.Len()*c)
-		p.mean.Kernel.MeanTo(m, b)
-		b.MulVecTo(d, p.mean.Weights)
-		floats.Add(d, m)
-		for i := range b.Len() {
-			// Σ [rᵀd − ½dᵀΛd] with d = f̂ − f (E8)
-			d, row := d[i*c:(i+1)*c], first+i
-			floats.Sub(d, s.F.RawRowView(row))
-			logLik += floats.Dot(s.Residual.RawRowView(row), d)
-			for j := range c {
-				logLik -= d[j] * floats.Dot(s.Lambda.RawRowView(row*c+j), d) / 2
-			}
+	d, err := p.TrainingMean(ctx)
+	if err != nil {
+		return Evidence{}, err
+	}
+	// d = m + Kα − f
+	floats.Sub(d, dense.Flat(s.F))
+	ld := append([]float64(nil), d...)
+	newBlockDiag(s.Lambda).mulRow(ld, 0)
+	// Σ[log p(y|f) + rᵀd − ½dᵀΛd] − ½ αᵀKα − ½ log det B (E8)
+	return p.evidence(s.LogLik+floats.Dot(dense.Flat(s.Residual), d)-floats.Dot(d, ld)/2, p.mean.Scatter), nil
+}
+
+// TrainingMean returns m + Kα at the training examples, N·C. Unless the solver is a KernelSolver, it passes over them.
+func (p *Posterior) TrainingMean(ctx context.Context) ([]float64, error) {
+	if k, ok := p.Solver.(KernelSolver); ok {
+		return k.TrainingMean(), nil
+	}
+	_, c := p.mean.Sites.F.Dims()
+	f := make([]float64, len(p.mean.Alpha))
+	return f, p.mean.Data.Batches(ctx, func(first int, b *linearize.Batch) error {
+		part, m := f[first*c:(first+b.Len())*c], make([]float64, b.Len()*c)
+		if p.mean.Weights == nil {
+			return p.Solver.PredictTo(ctx, mat.NewDense(b.Len(), c, part), nil, b)
 		}
+		p.mean.Kernel.MeanTo(m, b)
+		b.MulVecTo(part, p.mean.Weights)
+		floats.Add(part, m)
 		return ctx.Err()
 	})
-	return p.evidence(logLik, p.mean.Scatter), err
 }
 
 // PredictTo implements Latent. The mean takes one product with the Jacobian of x.
@@ -351,13 +378,17 @@ func (p *Posterior) meanTo(ctx context.Context, mean *mat.Dense, x *linearize.Ba
 	return checkFinite("predictive mean", mean)
 }
 
-// MulKernelTo writes K v for each row v of a, N·C numbers. Each takes a product with Jᵀ and one with J of Data.
+// MulKernelTo writes K v for each row v of a, N·C numbers. Unless the solver is a KernelSolver, each takes a product with Jᵀ
+// and one with J of Data.
 func (p *Posterior) MulKernelTo(ctx context.Context, dst, a *mat.Dense) error {
 	rows, n := a.Dims()
-	if n != len(p.mean.Alpha) {
+	if n != len(dense.Contiguous(p.mean.Sites.F)) {
 		panic("gp: a vector to multiply has a wrong length")
 	}
 	dense.SizeTo(dst, rows, n)
+	if k, ok := p.Solver.(KernelSolver); ok {
+		return k.MulKernelTo(ctx, dst, a)
+	}
 	_, c := p.mean.Sites.F.Dims()
 	w, products := make([]float64, len(p.mean.Weights)), linearize.ProductsOf(p.mean.Data)
 	for i := range rows {
@@ -430,6 +461,14 @@ func (p *Posterior) withoutTo(ctx context.Context, mean, cov *mat.Dense, rows []
 	if s, ok := p.Solver.(OwnSolver); ok {
 		if err := s.LeaveOneOutTo(ctx, nil, cov, rows, x); err != nil {
 			return err
+		}
+		if k, ok := s.(KernelSolver); ok && mean != nil && p.solverMean() {
+			f := k.TrainingMean()
+			_, c := mean.Dims()
+			for t, i := range rows {
+				mean.SetRow(t, f[i*c:(i+1)*c])
+			}
+			return nil
 		}
 		return p.meanTo(ctx, mean, x)
 	}

@@ -17,28 +17,43 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// PredictTo writes the posterior mean of the T examples of x, T×C, and the
+// PredictTo writes the dual mean m + K_*n α of the T examples of x, T×C, and the
 // covariance of each example's outputs, T·C×C (E6). The mean alone needs no
 // solve. Test examples are taken in tiles, so that the scratch memory stays below
 // 64 MiB, or is one example's cross-kernel where that is larger.
 //
 // A variance that rounding made negative by less than 1e-12 of the prior
 // variance is zero; a more negative one is a *NegativeVarianceError.
-func (e *Exact) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	return e.PredictBesideTo(ctx, mean, cov, x, nil, nil)
+func (e *rowSolver) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+	return e.predictBesideTo(ctx, mean, cov, x, nil, nil)
 }
 
 // PredictBesideTo is PredictTo, and writes the covariances of another posterior beside, T·C×C, to besideCov, which is not nil
 // then. Where both posteriors are of the same training examples and kernel, as after Condition, it takes one cross-kernel for
 // both, with twice the scratch memory. A nil beside is PredictTo alone. The errors are those of PredictTo of either.
 func (e *Exact) PredictBesideTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, beside *Exact, besideCov *mat.Dense) error {
-	if beside != nil && !e.shares(beside) {
+	if beside != nil && !e.s.shares(beside.s) {
 		if err := beside.PredictTo(ctx, nil, besideCov, x); err != nil {
 			return err
 		}
-		beside, besideCov = nil, nil // done
+		beside = nil // done
 	}
-	t, c := e.set().Check(x)
+	if beside == nil {
+		return e.PredictTo(ctx, mean, cov, x)
+	}
+	t, c := e.mean.Set.Check(x)
+	dense.SizeTo(mean, t, c)
+	if e.solverMean() {
+		return e.s.predictBesideTo(ctx, mean, cov, x, beside.s, besideCov)
+	}
+	if mean != nil && t > 0 {
+		mean.Copy(x.F)
+	}
+	return e.s.predictBesideTo(ctx, nil, cov, x, beside.s, besideCov)
+}
+
+func (e *rowSolver) predictBesideTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, beside *rowSolver, besideCov *mat.Dense) error {
+	t, c := x.Len(), e.predicted()
 	if err := ctx.Err(); err != nil {
 		return stopped("predicting", err)
 	}
@@ -62,7 +77,7 @@ func (e *Exact) PredictBesideTo(ctx context.Context, mean, cov *mat.Dense, x *li
 			return err
 		}
 		v := blas64.General{Rows: x.Len() * c, Cols: e.g.n, Stride: e.g.n, Data: scratch}
-		if beside != nil || cov != nil || mean != nil && e.hasDualMean() {
+		if beside != nil || cov != nil || mean != nil {
 			if err := blockTo(ctx, e.k, dense.View(v), x, e.x); err != nil {
 				return err
 			}
@@ -95,17 +110,17 @@ func (e *Exact) PredictBesideTo(ctx context.Context, mean, cov *mat.Dense, x *li
 }
 
 // shares tells whether e and b have one cross-kernel.
-func (e *Exact) shares(b *Exact) bool {
+func (e *rowSolver) shares(b *rowSolver) bool {
 	return e.x == b.x && e.g.n == b.g.n && e.ofKept == b.ofKept && reflect.ValueOf(e.k).Comparable() && e.k == b.k
 }
 
 // tileOf returns how many of t test examples are taken at once.
-func (e *Exact) tileOf(t int) int {
+func (e *rowSolver) tileOf(t int) int {
 	return max(1, min(t, e.tile/8/e.predicted()/e.g.n))
 }
 
 // covarianceTo writes the covariance of each example of x, whose cross-kernel is v. It overwrites v.
-func (e *Exact) covarianceTo(ctx context.Context, cov *mat.Dense, x *linearize.Batch, v blas64.General) error {
+func (e *rowSolver) covarianceTo(ctx context.Context, cov *mat.Dense, x *linearize.Batch, v blas64.General) error {
 	if err := e.f.half(ctx, v); err != nil {
 		return stopped("predicting", err)
 	}
@@ -136,12 +151,8 @@ func (e *Exact) covarianceTo(ctx context.Context, cov *mat.Dense, x *linearize.B
 	})
 }
 
-// meanTo writes the predictive mean, m + K_*n α or f(x;θ*); cross is K_*n.
-func (e *Exact) meanTo(mean *mat.Dense, x *linearize.Batch, cross blas64.General) error {
-	if !e.hasDualMean() {
-		mean.Copy(x.F)
-		return nil
-	}
+// meanTo writes the dual mean m + K_*n α; cross is K_*n.
+func (e *rowSolver) meanTo(mean *mat.Dense, x *linearize.Batch, cross blas64.General) error {
 	m := make([]float64, cross.Rows)
 	e.k.MeanTo(m, x)
 	t, c := mean.Dims()
@@ -163,8 +174,8 @@ const rounding = 1e-12
 // all examples of x, T·C×T·C (E6). It takes 8·T·C·N·C bytes beside the
 // result, and fails with a *MemoryError where both together take more than
 // Options.Memory.
-func (e *Exact) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	t, c := e.set().Check(x)
+func (e *rowSolver) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+	t, c := x.Len(), e.predicted()
 	if err := ctx.Err(); err != nil {
 		return stopped("predicting", err)
 	}
@@ -203,7 +214,7 @@ func (e *Exact) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.
 }
 
 // subtractGram replaces cov by cov − V Vᵀ.
-func (e *Exact) subtractGram(ctx context.Context, cov *mat.Dense, v blas64.General) error {
+func (e *rowSolver) subtractGram(ctx context.Context, cov *mat.Dense, v blas64.General) error {
 	g := cov.RawMatrix()
 	prior := dense.Diagonal(g)
 	// cov = K_** − K_*n R B⁻¹ Rᵀ K_n* (E6)
@@ -215,7 +226,7 @@ func (e *Exact) subtractGram(ctx context.Context, cov *mat.Dense, v blas64.Gener
 }
 
 // set identifies the training examples.
-func (e *Exact) set() *TrainingSet {
+func (e *rowSolver) set() *TrainingSet {
 	return &TrainingSet{Examples: e.x.Len(), Outputs: e.predicted(), Parameters: e.x.P, Model: e.x.Model, inputs: e.x.X}
 }
 

@@ -278,3 +278,8 @@ func each(t *testing.T, f func(t *testing.T, q *problem)) {
 		t.Run(q.name, func(t *testing.T) { f(t, q) })
 	}
 }
+
+// linearGaussian is (E8) of a posterior.
+func linearGaussian(t testing.TB, e *gp.Exact) gp.Evidence {
+	return testref.Must(e.EvidenceLinearGaussian(t.Context()))(t)
+}

@@ -31,6 +31,10 @@ var (
 // Reduction implements Reducible. The rows are the training examples, and S is R U⁻¹ with B = UᵀU. It takes 8·(N·C)²
 // bytes, and as much for the terms.
 func (e *Exact) Reduction(ctx context.Context, terms bool) (*Reduction, error) {
+	return e.s.reduction(ctx, terms)
+}
+
+func (e *rowSolver) reduction(ctx context.Context, terms bool) (*Reduction, error) {
 	n, c := e.g.n, e.outputs()
 	identity := func() *mat.Dense {
 		m := mat.NewDense(n, n, nil)
@@ -60,7 +64,7 @@ func (e *Exact) Reduction(ctx context.Context, terms bool) (*Reduction, error) {
 
 // Reduction implements Reducible. The rows are the kept ones. There are no terms, which the other rows have too.
 func (t *Thinned) Reduction(ctx context.Context, _ bool) (*Reduction, error) {
-	r, err := t.e.Reduction(ctx, false)
+	r, err := t.e.reduction(ctx, false)
 	if r != nil {
 		r.Mean = nil
 	}

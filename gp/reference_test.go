@@ -89,7 +89,7 @@ func (r *reference) posterior(t *testing.T, e *gp.Exact) {
 func (r *reference) evidence(t *testing.T, e *gp.Exact) {
 	t.Helper()
 	scatter := gp.Scatter(r.Prior, r.Net.Theta())
-	at, linear := e.EvidenceAtTheta(scatter), e.EvidenceLinearGaussian()
+	at, linear := e.EvidenceAtTheta(scatter), linearGaussian(t, e)
 	for _, c := range []struct {
 		key string
 		got float64

@@ -20,13 +20,13 @@ func Refit(ctx context.Context, k ntk.Kernel, x *linearize.Batch, y *Targets, o 
 	if err := y.checkAt(x.F); err != nil {
 		return nil, err
 	}
-	e, err := newExact(ctx, k, x, o)
+	e, err := newRowSolver(ctx, k, x, o)
 	if err != nil {
 		return nil, err
 	}
 	var f []float64
 	if o != nil && o.Reuse != nil {
-		f = o.Reuse.lastMode()
+		f = o.Reuse.s.lastMode()
 	}
 	return e.newton(ctx, y, nil, f)
 }
@@ -36,21 +36,25 @@ func Refit(ctx context.Context, k ntk.Kernel, x *linearize.Batch, y *Targets, o 
 // as much memory as e does; where so much is not free, Refit fails with a
 // *MemoryError.
 func (e *Exact) Refit(ctx context.Context, y *Targets) (*Exact, error) {
-	if err := y.checkAt(e.x.F); err != nil {
+	if err := y.checkAt(e.s.x.F); err != nil {
 		return nil, err
 	}
-	g, err := e.copyGram(ctx, "a refit beside the posterior it starts from")
+	g, err := e.s.copyGram(ctx, "a refit beside the posterior it starts from")
 	if err != nil {
 		return nil, err
 	}
-	r := &Exact{k: e.k, x: e.x, o: e.o, g: g, tile: e.tile, prior: e.prior}
-	return r.newton(ctx, y, nil, nil)
+	return e.s.with(g).newton(ctx, y, nil, nil)
 }
 
-// newton conditions e on the sites at the mode, which it finds, and returns e. It
+// with returns the solver of the same training examples and prior before it is conditioned, with K in g.
+func (e *rowSolver) with(g gram) *rowSolver {
+	return &rowSolver{k: e.k, x: e.x, o: e.o, g: g, tile: e.tile, prior: e.prior}
+}
+
+// newton conditions e on the sites at the mode, which it finds, and returns the posterior. It
 // begins at start, or where that is nil with the sites at the function values f. A
 // nil f stands for those at θ*.
-func (e *Exact) newton(ctx context.Context, y *Targets, start *newton.Point, f []float64) (*Exact, error) {
+func (e *rowSolver) newton(ctx context.Context, y *Targets, start *newton.Point, f []float64) (*Exact, error) {
 	e.refit = true
 	s := newton.New(y, e.o.MaxIter, start == nil)
 	from := start
@@ -93,10 +97,10 @@ func (e *Exact) newton(ctx context.Context, y *Targets, start *newton.Point, f [
 		return nil, err
 	}
 	e.warnJitter()
-	return e, nil
+	return e.exact(), nil
 }
 
 // point returns the point m + Kα.
-func (e *Exact) point(alpha, kalpha []float64) *newton.Point {
+func (e *rowSolver) point(alpha, kalpha []float64) *newton.Point {
 	return &newton.Point{Dual: alpha, F: floats.AddTo(make([]float64, e.g.n), e.prior, kalpha)}
 }

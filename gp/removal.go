@@ -13,17 +13,21 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// InfluenceTo implements Dual. It takes h and q from the factor and the kernel,
+// InfluenceTo implements OwnSolver. It takes h and q from the factor and the kernel,
 // so that they keep their digits also where an example nearly fixes the function
-// by itself. It panics where LeaveOneOutTo does.
-func (e *Exact) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
-	n, c := e.set().CheckRows(rows, x)
+// by itself.
+func (e *rowSolver) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch, r *mat.Dense) error {
+	n, c := x.Len(), e.outputs()
 	dense.SizeTo(h, n*c, c)
 	dense.SizeTo(q, n, c)
 	lost := make([]bool, len(rows))
 	err := e.eachOwn(ctx, rows, func(int) {}, func(at int, o own) error {
 		lost[at] = e.selfTo(dense.Slice(h, at*c, (at+1)*c), rows[at], o)
-		e.removalTo(q.RawRowView(at), rows[at], o)
+		// (I − Λ_i h_i)⁻¹ r_i (E15)
+		o.removalTo(q.RawRowView(at), r.RawRowView(at), func(q, w []float64) {
+			e.f.r.mulTransRow(w, rows[at])
+			floats.Add(q, w)
+		})
 		return nil
 	})
 	if err != nil {
@@ -59,7 +63,7 @@ func stacked(rows []int, c int) []int {
 
 // selfTo writes h of example i, and tells whether the subtraction has lost most
 // digits.
-func (e *Exact) selfTo(h *mat.Dense, i int, o own) (lost bool) {
+func (e *rowSolver) selfTo(h *mat.Dense, i int, o own) (lost bool) {
 	e.priorTo(h, i)
 	c := o.v.Rows
 	least := make([]float64, c)
@@ -77,7 +81,7 @@ func (e *Exact) selfTo(h *mat.Dense, i int, o own) (lost bool) {
 // refinedSelfTo writes h of example i by iterative refinement, which restores
 // digits that the difference of prior and explained covariance has lost. It
 // writes NaN where a variance is still negative.
-func (e *Exact) refinedSelfTo(ctx context.Context, h *mat.Dense, i int) error {
+func (e *rowSolver) refinedSelfTo(ctx context.Context, h *mat.Dense, i int) error {
 	c := e.outputs()
 	raw, post := dense.New(c, e.g.n), dense.New(c, e.g.n)
 	for j := range c {
@@ -98,16 +102,6 @@ func (e *Exact) refinedSelfTo(ctx context.Context, h *mat.Dense, i int) error {
 		}
 	}
 	return nil
-}
-
-// removalTo writes q of example i; see own.removalTo.
-func (e *Exact) removalTo(q []float64, i int, o own) (ok bool) {
-	_, r := e.selfMean(i)
-	// (I − Λ_i h_i)⁻¹ r_i (E15)
-	return o.removalTo(q, r, func(q, w []float64) {
-		e.f.r.mulTransRow(w, i)
-		floats.Add(q, w)
-	})
 }
 
 // removalTo writes q = r + R_S [B⁻¹]_SS⁻¹ R_Sᵀ C_SS r (E15) of the examples S whose rows o holds, which

@@ -25,8 +25,8 @@ func (e *Exact) Rescale(ctx context.Context, k ntk.Kernel, factor float64, y *Ta
 	if !(factor > 0) || math.IsInf(factor, 1) {
 		panic("gp: a factor on the prior variance must be positive and finite")
 	}
-	r := &Exact{k: k, x: e.x, o: e.o, tile: e.tile, prior: e.prior, refit: e.refit}
-	r.g, e.g = e.g, gram{}
+	r := e.s.with(e.s.g)
+	r.k, e.s.g = k, gram{}
 	err := par.Do(ctx, r.g.n, func(i int) error {
 		floats.Scale(factor, r.g.data[i*(r.g.n+1):][:i+1])
 		return nil
@@ -34,16 +34,19 @@ func (e *Exact) Rescale(ctx context.Context, k ntk.Kernel, factor float64, y *Ta
 	if err != nil {
 		return nil, stopped("scaling the kernel", err)
 	}
-	if err := r.g.checkRows(0, r.g.n, e.outputs()); err != nil {
+	if err := r.g.checkRows(0, r.g.n, e.s.outputs()); err != nil {
 		return nil, err
 	}
-	if e.refit {
+	if e.Refitted() {
 		// The same function is m + Kα with α divided by the factor.
-		alpha := make([]float64, len(e.alpha))
-		floats.ScaleTo(alpha, 1/factor, e.alpha)
-		return r.newton(ctx, y, r.point(alpha, e.kalpha), nil)
+		alpha := make([]float64, len(e.s.alpha))
+		floats.ScaleTo(alpha, 1/factor, e.s.alpha)
+		return r.newton(ctx, y, r.point(alpha, e.s.kalpha), nil)
 	}
-	return r.settle(ctx, e.sites)
+	if err := r.settle(ctx, e.Sites()); err != nil {
+		return nil, err
+	}
+	return r.exact(), nil
 }
 
 // Recondition returns the posterior of the same training examples and prior at other
@@ -54,41 +57,42 @@ func (e *Exact) Rescale(ctx context.Context, k ntk.Kernel, factor float64, y *Ta
 // after the call, whatever its error. The errors are those of Fit. Sites of another
 // size panic.
 func (e *Exact) Recondition(ctx context.Context, s *Sites) (*Exact, error) {
-	if !s.fits(e.x.Len(), e.outputs()) {
+	if !s.fits(e.s.x.Len(), e.s.outputs()) {
 		panic("gp: sites and examples differ in size")
 	}
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	r := &Exact{k: e.k, x: e.x, o: e.o, tile: e.tile, prior: e.prior}
-	r.o.Mean, r.mode = LinearGaussian, e.lastMode()
-	r.g, e.g = e.g, gram{}
-	return r.settle(ctx, s)
+	r := e.s.with(e.s.g)
+	r.o.Mean, r.mode = LinearGaussian, e.s.lastMode()
+	e.s.g = gram{}
+	if err := r.settle(ctx, s); err != nil {
+		return nil, err
+	}
+	return r.exact(), nil
 }
 
 // Condition returns the posterior of the same training examples and prior at other sites, for its
 // covariances: its mean is f(x;θ*), and it has no dual vector. It leaves e as it is: it copies K, and takes as much
 // memory as e does for the result. Where so much is not free, it fails with a *MemoryError.
 func (e *Exact) Condition(ctx context.Context, s *Sites) (*Exact, error) {
-	g, err := e.copyGram(ctx, "a posterior at other sites")
+	g, err := e.s.copyGram(ctx, "a posterior at other sites")
 	if err != nil {
 		return nil, err
 	}
-	r := &Exact{k: e.k, x: e.x, o: e.o, g: g, tile: e.tile, prior: e.prior}
+	r := e.s.with(g)
 	r.o.Mean = Network
-	return r, r.factorAt(ctx, s)
+	if err := r.factorAt(ctx, s); err != nil {
+		return nil, err
+	}
+	return r.exact(), nil
 }
 
 // lastMode returns the function values at the mode of e, or at that of the posterior
 // that e was conditioned from; nil for none.
-func (e *Exact) lastMode() []float64 {
+func (e *rowSolver) lastMode() []float64 {
 	if e.refit {
 		return dense.Flat(e.sites.F)
 	}
 	return e.mode
-}
-
-// TrainingMean returns m + Kα at the training examples, N·C.
-func (e *Exact) TrainingMean() []float64 {
-	return floats.AddTo(make([]float64, e.g.n), e.prior, e.kalpha)
 }

@@ -18,18 +18,18 @@ import (
 // joint covariance by Cholesky with complete pivoting, which also works where the
 // covariance is singular: a direction whose variance is below rounding, NC·ε of
 // the largest prior variance, does not vary. It takes the memory of JointTo.
-func (e *Exact) SampleTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch, rng *rand.Rand) error {
-	t, c := e.set().Check(x)
+func (p *Posterior) SampleTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch, rng *rand.Rand) error {
+	t, c := p.mean.Set.Check(x)
 	s, cols := dst.Dims()
 	if s == 0 || cols != t*c {
 		panic("gp: destination has a wrong size")
 	}
 	var mean, cov, prior mat.Dense
-	if err := e.JointTo(ctx, &mean, &cov, x); err != nil {
+	if err := p.JointTo(ctx, &mean, &cov, x); err != nil {
 		return err
 	}
 	prior.ReuseAs(t*c, c)
-	e.k.DiagTo(&prior, x)
+	p.mean.Kernel.DiagTo(&prior, x)
 	largest := 0.0
 	for i := range t * c {
 		largest = math.Max(largest, prior.At(i, i%c))
@@ -37,7 +37,7 @@ func (e *Exact) SampleTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch
 	g := cov.RawMatrix()
 	piv := make([]int, g.Rows)
 	// Pᵀ cov P = L Lᵀ
-	_, rank, err := dense.PstrfContext(ctx, dense.Lower(g), piv, float64(e.g.n)*epsilon*largest)
+	_, rank, err := dense.PstrfContext(ctx, dense.Lower(g), piv, float64(len(dense.Contiguous(p.mean.Sites.F)))*epsilon*largest)
 	if err != nil {
 		return err
 	}

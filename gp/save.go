@@ -30,16 +30,17 @@ const savedVersion = 2 // fingerprints since 2
 // Save returns an error only where the fingerprints cannot be computed;
 // store.Write returns the errors of writing.
 func (e *Exact) Save(w *store.Writer) error {
-	n, c := e.sites.F.Dims()
-	w.JSON("exact.about", saved.About{Version: savedVersion, N: n, C: c, Refit: e.refit, Mean: int(e.o.Mean), Warnings: e.warnings})
-	saved.Save(w, "exact.", e.fields(n*c))
-	e.sites.Save(w, "exact.")
-	return saved.Of(e.x, e.k).Save(context.Background(), w, "exact.")
+	s := e.s
+	n, c := s.sites.F.Dims()
+	w.JSON("exact.about", saved.About{Version: savedVersion, N: n, C: c, Refit: s.refit, Mean: int(s.o.Mean), Warnings: s.warnings})
+	saved.Save(w, "exact.", s.fields(n*c))
+	s.sites.Save(w, "exact.")
+	return saved.Of(s.x, s.k).Save(context.Background(), w, "exact.")
 }
 
 // fields lists the numbers that Save writes and load reads beside the sites: K and its factor in one array, then m,
 // b, α and Kα, each of nc = N·C numbers.
-func (e *Exact) fields(nc int) []saved.Field {
+func (e *rowSolver) fields(nc int) []saved.Field {
 	return []saved.Field{
 		saved.Floats("kernel", &e.g.data, nc, nc+1), saved.Scalars("factor", &e.f.logDet, &e.f.jitter, &e.f.mean),
 		saved.Floats("prior", &e.prior, nc), saved.Floats("b", &e.b, nc), saved.Floats("alpha", &e.alpha, nc), saved.Floats("kalpha", &e.kalpha, nc),
@@ -47,7 +48,7 @@ func (e *Exact) fields(nc int) []saved.Field {
 }
 
 // load reads what Save wrote of nc outputs, with their sites.
-func (e *Exact) load(r *store.Reader, nc int, sites func() *Sites) bool {
+func (e *rowSolver) load(r *store.Reader, nc int, sites func() *Sites) bool {
 	e.tile, e.f = tileBytes, &factor{}
 	ok := saved.Load(r, e.fields(nc))
 	if e.sites = sites(); !ok || r.Err() != nil {
@@ -82,7 +83,7 @@ func Load(f *store.File, k ntk.Kernel, x *linearize.Batch, o *Options) (*Exact, 
 	r.JSON("about", &s)
 	s.Check(r, savedVersion)
 	s.Belongs(r, x.Len(), x.Outputs(), -1)
-	e := &Exact{k: k, x: x, o: o.withDefaults(), refit: s.Refit}
+	e := &rowSolver{k: k, x: x, o: o.withDefaults(), refit: s.Refit}
 	e.o.Mean = Mean(s.Mean)
 	if !e.load(r, s.N*s.C, func() *Sites { return LoadSites(r, s.N, s.C) }) {
 		return nil, r.Err()
@@ -95,13 +96,13 @@ func Load(f *store.File, k ntk.Kernel, x *linearize.Batch, o *Options) (*Exact, 
 		return nil, r.Err()
 	}
 	e.o.Targets = nil
-	return e, nil
+	return e.exact(), nil
 }
 
 // checkVariances compares the prior variances of some examples with the saved
 // kernel. If the kernel has a fingerprint, they differ only in a damaged file. The
 // error names example(i) for the i-th.
-func (e *Exact) checkVariances(r *store.Reader, example func(i int) int) {
+func (e *rowSolver) checkVariances(r *store.Reader, example func(i int) int) {
 	if r.Err() != nil {
 		return
 	}
@@ -176,7 +177,7 @@ func LoadThinned(ctx context.Context, f *store.File, k ntk.Kernel, x linearize.S
 	if err != nil {
 		return nil, stopped("linearizing kept rows", err)
 	}
-	e := &Exact{k: k, x: z, o: o.withDefaults(), ofKept: c}
+	e := &rowSolver{k: k, x: z, o: o.withDefaults(), ofKept: c}
 	e.o.Mean, e.o.Targets = Network, nil
 	if !e.load(r, rows, func() *Sites { return kept.sites(s) }) {
 		return nil, r.Err()

@@ -21,7 +21,7 @@ const (
 
 // curvedDual returns (I + WK)⁻¹q, where W is the curvature −∂²log p/∂f² at the mode in
 // place of its expectation Λ, by GMRES with (I + ΛK)⁻¹ as the preconditioner (E10).
-func (e *Exact) curvedDual(ctx context.Context, q []float64, y *Targets) ([]float64, error) {
+func (e *rowSolver) curvedDual(ctx context.Context, q []float64, y *Targets) ([]float64, error) {
 	c := e.outputs()
 	excess := mat.NewDense(e.g.n, c, nil) // W − Λ
 	for i := range e.x.Len() {

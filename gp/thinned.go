@@ -9,8 +9,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
-	"github.com/funcgp/funcgp/internal/jacobian"
-	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -23,7 +21,7 @@ import (
 // covariance is near that of all rows, and neither always smaller nor always larger. It takes memory in
 // proportion to the square of the number of kept rows, whatever N and C are.
 type Thinned struct {
-	e     *Exact // of the kept rows, which have one output each
+	e     *rowSolver // of the kept rows, which have one output each
 	sites *Sites
 	kept  *Kept
 	set   TrainingSet // all examples, of C outputs
@@ -58,7 +56,7 @@ func FitKept(ctx context.Context, k ntk.Kernel, x linearize.Source, s *Sites, ke
 	if err != nil {
 		return nil, stopped("linearizing kept rows", err)
 	}
-	e, err := newExact(ctx, k, z, o)
+	e, err := newRowSolver(ctx, k, z, o)
 	if err != nil {
 		return nil, namedKept(err, kept)
 	}
@@ -71,7 +69,7 @@ func FitKept(ctx context.Context, k ntk.Kernel, x linearize.Source, s *Sites, ke
 }
 
 // newThinned returns the posterior with the factor e of the kept rows.
-func newThinned(ctx context.Context, e *Exact, x linearize.Source, s *Sites, kept *Kept) (*Thinned, error) {
+func newThinned(ctx context.Context, e *rowSolver, x linearize.Source, s *Sites, kept *Kept) (*Thinned, error) {
 	set, err := NewTrainingSet(ctx, x, e.x)
 	set.Outputs = e.ofKept
 	return &Thinned{e: e, sites: s, kept: kept, set: set}, err
@@ -107,7 +105,7 @@ func (t *Thinned) Kept() *Kept { return t.kept }
 func (t *Thinned) Kernel() ntk.Kernel { return t.e.k }
 
 // Warnings holds one of jitter, if any.
-func (t *Thinned) Warnings() []error { return t.e.Warnings() }
+func (t *Thinned) Warnings() []error { return t.e.warnings }
 
 // LogDet returns log det B of the kept rows. Without representatives it is a lower bound of that of all
 // rows (E16).
@@ -139,12 +137,22 @@ func (t *Thinned) LogDetOwn() float64 {
 
 // PredictTo implements Latent. The mean is f(x;θ*).
 func (t *Thinned) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	return t.e.PredictTo(ctx, mean, cov, x)
+	t.outputsTo(mean, x)
+	return t.e.PredictTo(ctx, nil, cov, x)
 }
 
 // JointTo implements Latent. The mean is f(x;θ*).
 func (t *Thinned) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	return t.e.JointTo(ctx, mean, cov, x)
+	t.outputsTo(mean, x)
+	return t.e.JointTo(ctx, nil, cov, x)
+}
+
+// outputsTo checks x and writes its f(x;θ*).
+func (t *Thinned) outputsTo(mean *mat.Dense, x *linearize.Batch) {
+	n, c := t.set.Check(x)
+	if dense.SizeTo(mean, n, c); mean != nil && n > 0 {
+		mean.Copy(x.F)
+	}
 }
 
 // HalfTo writes H, T·C×n for T examples of C outputs, not necessarily those of the
@@ -152,21 +160,7 @@ func (t *Thinned) JointTo(ctx context.Context, mean, cov *mat.Dense, x *lineariz
 // is κ(x,x') − H(x)H(x')ᵀ. With the first j columns of H it is that given the first j
 // kept rows alone.
 func (t *Thinned) HalfTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch) error {
-	if x.P != t.e.x.P {
-		panic("gp: inputs do not fit the training examples")
-	}
-	rows := x.Len() * x.Outputs()
-	dense.SizeTo(dst, rows, t.e.g.n)
-	if rows == 0 {
-		return ctx.Err()
-	}
-	if err := blockTo(ctx, t.e.k, dst, x, t.e.x); err != nil {
-		return err
-	}
-	if err := t.e.f.half(ctx, dst.RawMatrix()); err != nil {
-		return stopped("predicting", err)
-	}
-	return nil
+	return t.e.halfTo(ctx, dst, x)
 }
 
 // Dimension returns d = tr I_S C, with I_S what the representatives S say and C the posterior
@@ -242,70 +236,13 @@ func (t *Thinned) SolveVec(v []float64) { t.e.f.fullVec(v) }
 // G(I + KΛ) move off K_*k Λ move, on which the closure of sums over training examples rests
 // (E14), iterative refinement restores it.
 func (t *Thinned) GainTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch, move []float64) error {
-	if x.P != t.e.x.P || move != nil && len(move) != t.kept.Len() {
-		panic("gp: inputs do not fit the training examples")
-	}
-	rows, n := x.Len()*x.Outputs(), t.e.g.n
-	dense.SizeTo(dst, rows, n)
-	if rows == 0 {
-		return ctx.Err()
-	}
-	if move == nil {
-		if err := t.HalfTo(ctx, dst, x); err != nil {
-			return err
-		}
-		return t.e.f.transHalf(ctx, dst.RawMatrix())
-	}
-	raw := dense.New(rows, n)
-	if err := blockTo(ctx, t.e.k, dense.View(raw), x, t.e.x); err != nil {
-		return err
-	}
-	// Refinement compares C_*k b with K_*k α for α = Λ move and b = (I + ΛK) α.
-	e := *t.e
-	e.closed = closes * floats.Norm(move, math.Inf(1))
-	e.alpha, e.b = make([]float64, n), make([]float64, n)
-	floats.MulTo(e.alpha, t.kept.Lambda, move)
-	e.g.mulVecTo(e.b, e.alpha)
-	e.lambda.mulRow(e.b, 0)
-	floats.Add(e.b, e.alpha)
-	if _, err := e.posteriorTo(ctx, dst.RawMatrix(), raw); err != nil {
-		return err
-	}
-	// K_*k R B⁻¹ Rᵀ = C_*k Λ
-	for i := range rows {
-		floats.Mul(dst.RawRowView(i), t.kept.Lambda)
-	}
-	return nil
+	return t.e.gainTo(ctx, dst, x, move)
 }
 
-// Jacobian returns the posterior Jacobian of x, J(x) − G J_k with the gain G, as T·C
-// examples of one output each: the kernel between it and any other Jacobian is the
-// posterior covariance. It takes 8·T·C·P bytes, and 40·T·C·n while it works; a *MemoryError says where
+// Jacobian implements Solver. It takes 8·T·C·P bytes, and 40·T·C·n while it works; a *MemoryError says where
 // that is too much.
 func (t *Thinned) Jacobian(ctx context.Context, x *linearize.Batch) (*linearize.Batch, error) {
-	n := t.e.g.n
-	need := func(examples int) int64 {
-		return memory.Mul(memory.Mul(int64(examples), int64(x.Outputs())), memory.Add(memory.Mul(8, int64(x.P)), memory.Mul(40, int64(n))))
-	}
-	if err := CheckMemory("a cross-kernel", TestExamples, x.Len(), t.e.o.Memory, need); err != nil {
-		return nil, err
-	}
-	var gain mat.Dense
-	if err := t.GainTo(ctx, &gain, x, t.moved); err != nil {
-		return nil, err
-	}
-	// −Gᵀ, whose columns weight the Jacobians of the kept rows
-	weights := dense.New(t.e.g.n, x.Len()*x.Outputs())
-	dense.TransposeTo(weights, gain.RawMatrix())
-	for i := range weights.Data {
-		weights.Data[i] = -weights.Data[i]
-	}
-	posterior := jacobian.Sum{}
-	posterior.Copy(x)
-	if err := posterior.Add(ctx, t.e.x, weights); err != nil {
-		return nil, stopped("summing the Jacobians of kept rows", err)
-	}
-	return posterior.Batch, nil
+	return t.e.jacobian(ctx, x, t.moved)
 }
 
 // InfluenceTo writes h and q of training examples, as Dual.InfluenceTo does, where r holds

@@ -95,14 +95,14 @@ func (r *reference) ask(t *testing.T, d gp.Dual, b, alpha []float64, evidence ..
 // fitted asks the exact posterior given the sites at θ*.
 func (r *reference) fitted(t *testing.T, x *gp.Exact) *answers {
 	t.Helper()
-	return r.ask(t, x, x.PseudoTargets(), x.Alpha(), x.EvidenceAtTheta(gp.Scatter(r.Prior, r.Net.Theta())), x.EvidenceLinearGaussian())
+	return r.ask(t, x, x.PseudoTargets(), x.Alpha(), x.EvidenceAtTheta(gp.Scatter(r.Prior, r.Net.Theta())), testref.Must(x.EvidenceLinearGaussian(t.Context()))(t))
 }
 
 // refitted asks the exact posterior at the mode of x's data.
 func (r *reference) refitted(t *testing.T, x *gp.Exact) *answers {
 	t.Helper()
 	m := testref.Must(x.Refit(t.Context(), r.Targets()))(t)
-	return r.ask(t, m, m.PseudoTargets(), m.Alpha(), m.EvidenceRefit(), m.EvidenceLinearGaussian())
+	return r.ask(t, m, m.PseudoTargets(), m.Alpha(), m.EvidenceRefit(), testref.Must(m.EvidenceLinearGaussian(t.Context()))(t))
 }
 
 // requireAnswers logs the largest differences from want and fails where one is

@@ -159,7 +159,11 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 func (s *evidenceVerb) others(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, r *evidenceReport) error {
 	switch dual := q.Dual.(type) {
 	case *gp.Exact:
-		r.LinearGaussian = result.Float(dual.EvidenceLinearGaussian().Value)
+		lg, err := dual.EvidenceLinearGaussian(ctx)
+		if err != nil {
+			return err
+		}
+		r.LinearGaussian = result.Float(lg.Value)
 		refit, err := dual.Refit(ctx, p.TrainTargets())
 		if err != nil {
 			return err

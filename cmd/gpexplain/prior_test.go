@@ -91,7 +91,7 @@ func TestPriorByLayer(t *testing.T) {
 			r := decode[evidenceReport](t, text)
 			const tolerance = 1e-7 // rounding of a kernel that is nearly singular
 			require.InEpsilon(t, e.EvidenceAtTheta(gp.Scatter(prior, net.Theta())).Value, float64(r.AtTheta), tolerance, "%s %s", name, method)
-			require.InEpsilon(t, e.EvidenceLinearGaussian().Value, float64(r.LinearGaussian), tolerance, "%s %s", name, method)
+			require.InEpsilon(t, testref.Must(e.EvidenceLinearGaussian(t.Context()))(t).Value, float64(r.LinearGaussian), tolerance, "%s %s", name, method)
 			require.InEpsilon(t, refit.EvidenceRefit().Value, float64(r.Refit), tolerance, "%s %s", name, method)
 			require.Contains(t, text, `"prior_precision":null`)
 			require.Contains(t, text, "from --prior "+filepath.Base(path))

@@ -90,7 +90,11 @@ func Validate(ctx context.Context, exact *gp.Exact, w *Posterior, x *linearize.B
 	}
 	v.row("mean", mean.weight, mean.function, mean.difference, mean.scale)
 	v.row("covariance", cov.weight, cov.function, cov.difference, cov.scale)
-	we, fe := w.EvidenceLinearGaussian(), exact.EvidenceLinearGaussian()
+	we := w.EvidenceLinearGaussian()
+	fe, err := exact.EvidenceLinearGaussian(ctx)
+	if err != nil {
+		return nil, err
+	}
 	v.number("log det", we.LogDet, fe.LogDet)
 	if w.Refitted() {
 		v.number("log evidence (E9)", w.EvidenceRefit().Value, exact.EvidenceRefit().Value)

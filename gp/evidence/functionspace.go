@@ -99,6 +99,9 @@ func (f *functionSpace) at(ctx context.Context, form Form, prior *ntk.Scaled, y 
 		e.mode = &exactMode{e.EvidenceRefit(), e.Alpha(), e.Warnings()}
 		e.Exact, err = e.Recondition(ctx, s)
 	}
+	if err == nil && form == LinearGaussian {
+		e.linear, err = e.EvidenceLinearGaussian(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +113,8 @@ func (f *functionSpace) at(ctx context.Context, form Form, prior *ntk.Scaled, y 
 type exact struct {
 	f *functionSpace
 	*gp.Exact
-	mode *exactMode // for HeldSites, where Exact is at the sites of θ*; else nil
+	linear gp.Evidence // for LinearGaussian
+	mode   *exactMode  // for HeldSites, where Exact is at the sites of θ*; else nil
 }
 
 // An exactMode is the part of the refit that HeldSites uses.
@@ -125,9 +129,9 @@ func (e *exact) evidence(form Form, scatter float64) gp.Evidence {
 	case AtTheta:
 		return e.EvidenceAtTheta(scatter)
 	case LinearGaussian:
-		return e.EvidenceLinearGaussian()
+		return e.linear
 	case HeldSites:
-		return gp.NewEvidence(e.mode.LogLik, e.mode.Scatter, e.EvidenceLinearGaussian().LogDet)
+		return gp.NewEvidence(e.mode.LogLik, e.mode.Scatter, e.LogDet())
 	}
 	return e.EvidenceRefit()
 }

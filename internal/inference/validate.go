@@ -156,7 +156,7 @@ func (v *Validation) approximate(ctx context.Context) error {
 	}
 	logDet := func(d float64) *mat.Dense { return mat.NewDense(1, 1, []float64{d}) }
 	rows := []weightspace.ComparisonRow{differenceRow("mean", &mean, &fMean), differenceRow("covariance", &cov, &fCov),
-		differenceRow("log det", logDet(v.Posterior.Evidence.LogDet), logDet(exact.EvidenceLinearGaussian().LogDet))}
+		differenceRow("log det", logDet(v.Posterior.Evidence.LogDet), logDet(exact.LogDet()))}
 	v.Table.Rows = append(rows, v.Table.Rows...)
 	return nil
 }

@@ -110,8 +110,12 @@ func (s *search) at(ctx context.Context, t float64) (Mode, error) {
 	if err != nil {
 		return m, err
 	}
+	f, err := s.post.TrainingMean(ctx)
+	if err != nil {
+		return m, err
+	}
 	n, c := s.b.F.Dims()
-	mode := mat.NewDense(n, c, s.post.TrainingMean())
+	mode := mat.NewDense(n, c, f)
 	m.LogLik, m.Distance = s.post.Sites().LogLik, Distance(mode, s.b.F, s.lik)
 	s.modes = append(s.modes, m)
 	return m, nil

@@ -55,7 +55,7 @@ func TestTheorem41(t *testing.T) {
 					testref.RequireClose(t, mean.RawMatrix().Data, ref.Floats(key+"mean_test"), 1e-7, key+"mean_test")
 					testref.RequireClose(t, cov.RawMatrix().Data, ref.Floats(key+"cov_test"), 1e-7, key+"cov_test")
 					// log det Σ⁻¹ − log det S̃⁻¹ is that of B
-					logDet := post.EvidenceLinearGaussian().LogDet
+					logDet := post.LogDet()
 					for _, v := range r.variance {
 						logDet -= math.Log(v)
 					}

@@ -34,6 +34,7 @@ type space interface {
 type functionSpace struct {
 	x *linearize.Batch
 	e *gp.Exact
+	f []float64 // its mean at the training examples, N·C
 }
 
 func newFunctionSpace(ctx context.Context, k ntk.Kernel, x *linearize.Batch, s *gp.Sites, o *Options) (*functionSpace, error) {
@@ -42,13 +43,15 @@ func newFunctionSpace(ctx context.Context, k ntk.Kernel, x *linearize.Batch, s *
 }
 
 func (f *functionSpace) condition(ctx context.Context, s *gp.Sites) (err error) {
-	f.e, err = f.e.Recondition(ctx, s)
+	if f.e, err = f.e.Recondition(ctx, s); err == nil {
+		f.f, err = f.e.TrainingMean(ctx)
+	}
 	return err
 }
 
 func (f *functionSpace) prior() []float64  { return f.e.PriorMean() }
-func (f *functionSpace) mean() []float64   { return f.e.TrainingMean() }
-func (f *functionSpace) distance() float64 { return f.e.EvidenceLinearGaussian().Scatter }
+func (f *functionSpace) mean() []float64   { return f.f }
+func (f *functionSpace) distance() float64 { return f.e.Scatter() }
 
 func (f *functionSpace) covTo(ctx context.Context, dst *mat.Dense) error {
 	var q mat.Dense
@@ -57,8 +60,7 @@ func (f *functionSpace) covTo(ctx context.Context, dst *mat.Dense) error {
 
 func (f *functionSpace) divergence(trace float64) float64 {
 	// KL = ½(αᵀKα + log det B − Σ tr W V)
-	at := f.e.EvidenceLinearGaussian()
-	return (at.Scatter + at.LogDet - trace) / 2
+	return (f.e.Scatter() + f.e.LogDet() - trace) / 2
 }
 
 // weightSpace holds a P×P precision.
