@@ -15,14 +15,12 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/evidence"
-	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
-	"github.com/funcgp/funcgp/sparse"
 )
 
 type evidenceVerb struct {
@@ -157,41 +155,24 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 // others fills in the other evidences: of the linear-Gaussian model at θ*, and at the
 // optimum of the linearized model.
 func (s *evidenceVerb) others(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, r *evidenceReport) error {
-	switch dual := q.Dual.(type) {
-	case *gp.Exact:
-		lg, err := dual.EvidenceLinearGaussian(ctx)
+	if k := q.Report(p, nil).Certificate; k != nil {
+		r.LinearGaussian, r.Certificate = result.Undefined(), k
+	} else {
+		lg, err := q.EvidenceLinearGaussian(ctx)
 		if err != nil {
 			return err
 		}
 		r.LinearGaussian = result.Float(lg.Value)
-		refit, err := dual.Refit(ctx, p.TrainTargets())
-		if err != nil {
-			return err
-		}
-		c.Warn(refit.Warnings()...)
-		r.atMode(refit.EvidenceRefit(), q.Evidence)
-		return nil
-	case *sparse.Posterior:
-		r.LinearGaussian = result.Float(dual.EvidenceLinearGaussian().Value)
-		if q.How.Name == "nystrom" {
-			r.AtThetaLower, r.LinearGaussianLower = problem.Number(dual.EvidenceAtThetaLowerBound(q.Evidence.Scatter).Value), problem.Number(dual.EvidenceLowerBound().Value)
-		}
-	case *gp.Posterior:
-		lg, err := dual.EvidenceLinearGaussian(ctx)
-		if err != nil {
-			return err
-		}
-		r.LinearGaussian = result.Float(lg.Value)
-	case *kept.Posterior:
-		r.LinearGaussian, r.Certificate = result.Undefined(), q.Report(p, nil).Certificate
 	}
-	stated := s.posterior
-	stated.At = inference.AtStated
-	refit, err := inference.Fit(ctx, c.Job, p, &stated, inference.Options{NoReport: true})
+	if q.How.Name == "nystrom" {
+		at, linear := q.EvidenceLowerBounds()
+		r.AtThetaLower, r.LinearGaussianLower = problem.Number(at.Value), problem.Number(linear.Value)
+	}
+	refit, err := q.EvidenceAtMode(ctx, c.Job, p, s.posterior)
 	if err != nil {
 		return err
 	}
-	r.atMode(refit.Evidence, q.Evidence)
+	r.atMode(refit, q.Evidence)
 	return nil
 }
 

@@ -69,9 +69,9 @@ func (q *Posterior) AtHalfWeights(ctx context.Context, c *job.Job, p *problem.Pr
 		return nil, err
 	}
 	defer c.Clear()
-	if dual, ok := q.Dual.(*kept.Posterior); ok {
+	if q.kept != nil {
 		f.flags = again(&result.Fit{Method: q.How.Name, Certificate: q.certificate})
-		half, err := f.keptAgain(ctx, dual)
+		half, err := f.keptAgain(ctx, q.kept)
 		return half, p.TrainNames().ExplainError(err)
 	}
 	half, err := f.exactDual(ctx, f.source.(*linearize.Batch), nil)

@@ -72,13 +72,13 @@ func (s *EvidenceStudy) Gradient(ctx context.Context, q *Posterior) ([]result.Ev
 	var by map[string][]float64
 	var noise *result.EvidenceValues
 	var err error
-	switch dual := q.Dual.(type) {
-	case *gp.Exact, *gp.Posterior:
+	switch q.How.Name {
+	case "exact", "parameters":
 		if s.data != nil {
 			by, noise, err = s.exactGradient(ctx)
 		}
-	case *sparse.Posterior:
-		by, err = s.sparseGradient(ctx, dual)
+	case "nystrom", "subset":
+		by, err = s.sparseGradient(ctx, q.Dual.(*sparse.Posterior))
 	}
 	if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
 		s.con.Warn(linearize.NewWarning("skipped", math.NaN(), math.NaN(), "Raise --max-memory.", "The derivatives of the evidence take %s. They are not known.", problem.Takes(e)))
@@ -97,6 +97,40 @@ func (s *EvidenceStudy) Gradient(ctx context.Context, q *Posterior) ([]result.Ev
 		setForm(&total.EvidenceValues, form, sum)
 	}
 	return groups, total, nil
+}
+
+// EvidenceLinearGaussian is the evidence of the linear-Gaussian model (E8).
+func (q *Posterior) EvidenceLinearGaussian(ctx context.Context) (gp.Evidence, error) {
+	if s, ok := q.Dual.(*sparse.Posterior); ok {
+		return s.EvidenceLinearGaussian(), nil
+	}
+	return q.Dual.(interface {
+		EvidenceLinearGaussian(ctx context.Context) (gp.Evidence, error)
+	}).EvidenceLinearGaussian(ctx)
+}
+
+// EvidenceLowerBounds are those of the evidence at θ* and of the linear-Gaussian model, through inducing examples.
+func (q *Posterior) EvidenceLowerBounds() (atTheta, linear gp.Evidence) {
+	dual := q.Dual.(*sparse.Posterior)
+	return dual.EvidenceAtThetaLowerBound(q.Evidence.Scatter), dual.EvidenceLowerBound()
+}
+
+// EvidenceAtMode is the evidence at the mode of the linearized model by the method of q, a posterior at θ* that flags asked for.
+func (q *Posterior) EvidenceAtMode(ctx context.Context, c *job.Job, p *problem.Problem, flags Flags) (gp.Evidence, error) {
+	if q.exact != nil { // which has the kernel
+		refit, err := q.exact.Refit(ctx, p.TrainTargets())
+		if err != nil {
+			return gp.Evidence{}, err
+		}
+		c.Warn(refit.Warnings()...)
+		return refit.EvidenceRefit(), nil
+	}
+	flags.At = AtStated
+	refit, err := Fit(ctx, c, p, &flags, Options{NoReport: true})
+	if err != nil {
+		return gp.Evidence{}, err
+	}
+	return refit.Evidence, nil
 }
 
 func noValues() result.EvidenceValues {

@@ -20,13 +20,11 @@ import (
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize/network"
-	"github.com/funcgp/funcgp/sparse"
 )
 
 // Exported says what was written by Export.
@@ -49,13 +47,11 @@ const exportBytes = 1 << 30
 func (q *Posterior) Export(ctx context.Context, p *problem.Problem, top int) ([]byte, *Exported, error) {
 	// S and the terms are most of the file. They are refused before anything is computed.
 	rows, n := int64(0), int64(p.Examples.Train.Len())
-	switch d := q.Dual.(type) {
-	case *gp.Exact:
-		rows = n * int64(p.Model.Outputs)
-	case *sparse.Posterior:
-		rows = int64(d.Rank())
-	case *kept.Posterior:
-		rows, n = int64(d.Kept().Len()), 0
+	if q.weights == nil && q.How.Name != "parameters" {
+		rows = int64(q.terms(p))
+	}
+	if q.kept != nil {
+		n = 0
 	}
 	if w, ok := q.weights.(interface {
 		Layers() (names []string, parameters [][]int)

@@ -50,7 +50,9 @@ func (f *fit) exact(ctx context.Context) (*Posterior, error) {
 		return nil, err
 	}
 	f.con.EndPartAt("kernel", formed)
-	return f.posterior(dual), nil
+	q := f.posterior(dual)
+	q.exact = dual
+	return q, nil
 }
 
 // exactDual forms the kernel and fits or refits. It writes the time when the kernel was formed to a formed that is not

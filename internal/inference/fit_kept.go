@@ -51,7 +51,7 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 	if err := f.tuneBy(ctx, func(ctx context.Context, g *fit) (*Posterior, error) {
 		q, _, err := g.keptPosterior(ctx, asked, nil, &kept.Options{Products: products, Near: near})
 		if err == nil && !f.options.AtTheta {
-			near = q.Dual.(*kept.Posterior)
+			near = q.kept
 		}
 		return q, err
 	}); err != nil {
@@ -117,7 +117,7 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 		return nil, err
 	}
 	if q.Short = threshold.Needed > threshold.Available; q.Short {
-		f.warnShort(q.Dual.(*kept.Posterior).Kept().Len(), threshold)
+		f.warnShort(q.kept.Kept().Len(), threshold)
 	}
 	return q, f.certify(ctx, q, threshold, products)
 }
@@ -307,7 +307,9 @@ func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, c *choi
 			return nil, nil, err
 		}
 	}
-	return f.posterior(dual), t, nil
+	q := f.posterior(dual)
+	q.kept = dual
+	return q, t, nil
 }
 
 // keptAgain refits the rows of a posterior at the precision of f.
@@ -343,7 +345,7 @@ func (f *fit) warnShort(rows int, t *kept.Threshold) {
 
 // certify says how much the rows that were left out could change.
 func (f *fit) certify(ctx context.Context, q *Posterior, t *kept.Threshold, products linearize.Products) error {
-	dual := q.Dual.(*kept.Posterior)
+	dual := q.kept
 	k, err := certificate.Certify(ctx, dual.Thinned(), f.source, dual.Sites(), f.prior, f.theta, &certificate.Options{
 		All: f.flags.Certify, Seed: f.problem.Limits.Seed, Limits: f.problem.Bounds(f.con), Products: products})
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -86,8 +85,8 @@ func (q *Posterior) terms(p *problem.Problem) int {
 	if problem.IsSparse(q.How.Name) {
 		return q.How.inducingOutputs(p.Model.Outputs)
 	}
-	if dual, ok := q.Dual.(*kept.Posterior); ok {
-		return dual.Kept().Len()
+	if q.kept != nil {
+		return q.kept.Kept().Len()
 	}
 	return p.Examples.Train.Len() * p.Model.Outputs
 }

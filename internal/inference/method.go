@@ -112,8 +112,9 @@ func solverOf(method string) *solver {
 				return kept.Bytes(n, p.Model.Outputs, p.Model.Parameters(), 1)
 			})
 		},
-		load: func(ctx context.Context, l *loading) (Fitted, error) {
-			return kept.Load(ctx, l.problem.Saved.File, l.x, l.prior, l.problem.Model.Net.Theta(), &kept.Options{Mean: l.How.mean, Limits: l.problem.Bounds(l.con), Targets: l.targets})
+		load: func(ctx context.Context, l *loading) (_ Fitted, err error) {
+			l.kept, err = kept.Load(ctx, l.problem.Saved.File, l.x, l.prior, l.problem.Model.Net.Theta(), &kept.Options{Mean: l.How.mean, Limits: l.problem.Bounds(l.con), Targets: l.targets})
+			return l.kept, err
 		},
 	}
 	switch method {
@@ -127,8 +128,9 @@ func solverOf(method string) *solver {
 					float64(gp.Bytes(n, p.Model.Outputs))/mib, bytes(p, n)/mib)
 				return rowsCure(c, p, f, heldOut, gp.CheckMemory("an exact posterior", gp.TrainingExamples, n, memory, p.ExactBytes))
 			},
-			load: func(_ context.Context, l *loading) (Fitted, error) {
-				return gp.Load(l.problem.Saved.File, l.Kernel, l.x.(*linearize.Batch), &gp.Options{Limits: linearize.Limits{Memory: l.problem.Limits.Memory}, Targets: l.targets})
+			load: func(_ context.Context, l *loading) (_ Fitted, err error) {
+				l.exact, err = gp.Load(l.problem.Saved.File, l.Kernel, l.x.(*linearize.Batch), &gp.Options{Limits: linearize.Limits{Memory: l.problem.Limits.Memory}, Targets: l.targets})
+				return l.exact, err
 			},
 			held: func(p *problem.Problem, n, _, _ int) float64 {
 				d, _, _ := p.Model.Net.Dims()

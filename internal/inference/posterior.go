@@ -22,6 +22,7 @@ import (
 	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
@@ -36,6 +37,9 @@ type Posterior struct {
 	Dual   Fitted
 	Kernel *ntk.NTK
 	How    Method
+
+	exact *gp.Exact       // Dual of --method exact, else nil
+	kept  *kept.Posterior // Dual of --method kept, else nil
 
 	prior           ntk.Prior
 	precision       float64 // of the posterior's prior

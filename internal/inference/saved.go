@@ -10,7 +10,6 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -131,8 +130,8 @@ func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r
 
 // SavedBytes is about how many bytes a posterior of kept rows takes in a file; 0 for other methods.
 func (q *Posterior) SavedBytes() int64 {
-	if p, ok := q.Dual.(*kept.Posterior); ok {
-		return p.SavedBytes()
+	if q.kept != nil {
+		return q.kept.SavedBytes()
 	}
 	return 0
 }

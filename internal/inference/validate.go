@@ -57,8 +57,8 @@ func Validate(ctx context.Context, c *job.Job, p *problem.Problem, flags *Flags,
 		return nil, err
 	}
 	v := &Validation{con: c, problem: p, Posterior: q, test: test, tolerance: tolerance}
-	if dual, ok := q.Dual.(*gp.Exact); ok {
-		err = v.exact(ctx, dual)
+	if q.exact != nil {
+		err = v.exact(ctx, q.exact)
 	} else {
 		err = v.approximate(ctx)
 	}
