@@ -42,35 +42,8 @@ func (w *BlockPosterior) factor(ctx context.Context) error {
 	for i, g := range w.groups {
 		w.h[i].identity(len(g.index))
 	}
-	err := w.eachBatch(ctx, StagePrecision, func(first int, b *linearize.Batch) error {
-		// Add J̃ᵀΛJ̃ of the examples of b to the blocks.
-		n, step := b.Len(), max(1, squareRows/w.c)
-		tiles := make([]*linearize.Batch, par.Tiles(n, step))
-		err := par.Do(ctx, len(tiles), func(t int) (err error) {
-			lo, hi := par.Bounds(t, n, step)
-			tiles[t], err = w.weighted(ctx, first+lo, b.Slice(lo, hi))
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		for i := range w.groups {
-			g, h := &w.groups[i], w.h[i].symmetric(len(w.groups[i].index))
-			// A panel holds as many tiles as fit into it.
-			most := max(1, panelExamples(h.N, w.c)/step)
-			for lo := 0; lo < len(tiles); lo += most {
-				panel, err := w.panel(ctx, g, tiles[lo:min(lo+most, len(tiles))], first+lo*step)
-				if err != nil {
-					return err
-				}
-				// H̃ = I + Σ (RᵀJ̃)ᵀ(RᵀJ̃)
-				if err := dense.SyrkContext(ctx, blas.Trans, 1, panel, 1, h); err != nil {
-					return err
-				}
-			}
-		}
-		return ctx.Err()
-	})
+	// H̃ = I + Σ (RᵀJ̃)ᵀ(RᵀJ̃)
+	err := w.sum(ctx, w.white.Root, func(i int) blas64.Symmetric { return w.h[i].symmetric(len(w.groups[i].index)) })
 	if err != nil {
 		return err
 	}
@@ -84,9 +57,41 @@ func (w *BlockPosterior) factor(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// panel returns the columns of J̃ for the parameters of g and the examples of the batches. An error numbers the
-// examples from first on.
-func (w *structured) panel(ctx context.Context, g *group, batches []*linearize.Batch, first int) (blas64.General, error) {
+// sum adds (RᵀJ)ᵀ(RᵀJ) of all examples at the posterior's sites to the matrix of each group. root, if not nil, scales the
+// columns of J.
+func (w *BlockPosterior) sum(ctx context.Context, root []float64, to func(i int) blas64.Symmetric) error {
+	return w.eachBatch(ctx, StagePrecision, func(first int, b *linearize.Batch) error {
+		n, step := b.Len(), max(1, squareRows/w.c)
+		tiles := make([]*linearize.Batch, par.Tiles(n, step))
+		err := par.Do(ctx, len(tiles), func(t int) (err error) {
+			lo, hi := par.Bounds(t, n, step)
+			tiles[t], err = w.weighted(ctx, first+lo, b.Slice(lo, hi))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for i := range w.groups {
+			h := to(i)
+			// A panel holds as many tiles as fit into it.
+			most := max(1, panelExamples(h.N, w.c)/step)
+			for lo := 0; lo < len(tiles); lo += most {
+				panel, err := w.panel(ctx, &w.groups[i], root, tiles[lo:min(lo+most, len(tiles))], first+lo*step)
+				if err != nil {
+					return err
+				}
+				if err := dense.SyrkContext(ctx, blas.Trans, 1, panel, 1, h); err != nil {
+					return err
+				}
+			}
+		}
+		return ctx.Err()
+	})
+}
+
+// panel returns the columns of J for the parameters of g and the examples of the batches, scaled by a root that is not nil.
+// An error numbers the examples from first on.
+func (w *structured) panel(ctx context.Context, g *group, root []float64, batches []*linearize.Batch, first int) (blas64.General, error) {
 	at := make([]int, len(batches)+1)
 	for i, b := range batches {
 		at[i+1] = at[i] + b.Len()
@@ -100,9 +105,12 @@ func (w *structured) panel(ctx context.Context, g *group, batches []*linearize.B
 			if k := dense.NotFinite(row); k >= 0 {
 				return &gp.NotFiniteError{What: "Jacobian", Row: first + at[i] + r/w.c, Output: r % w.c, Value: row[k]}
 			}
+			if root == nil {
+				continue
+			}
 			// J̃ = J Σ₀^½
 			for k, p := range g.index {
-				row[k] *= w.white.Root[p]
+				row[k] *= root[p]
 			}
 		}
 		return nil
@@ -165,7 +173,7 @@ func (w *BlockPosterior) halfPanel(ctx context.Context, i int, x *linearize.Batc
 	for lo, step := 0, max(1, panelTile/w.c); lo < x.Len(); lo += step {
 		tiles = append(tiles, x.Slice(lo, min(lo+step, x.Len())))
 	}
-	v, err := w.panel(ctx, &w.groups[i], tiles, first)
+	v, err := w.panel(ctx, &w.groups[i], w.white.Root, tiles, first)
 	if err != nil {
 		return v, err
 	}

@@ -22,6 +22,10 @@ type Options struct {
 	// MaxIter is the most Newton steps of a refit; 0 means 100.
 	MaxIter int
 	linearize.Limits
+	// Reuse, if not nil, is an earlier posterior of the same examples for Fit and Refit. The new one takes its memory, and
+	// its JᵀΛJ where Λ is the same or a multiple; a Refit starts at the mode of the last refit. Reuse must not be used after
+	// the call, whatever its error.
+	Reuse *Posterior
 	// Center is the mean of the parameters of a posterior with a structure, P numbers; nil means θ*. Only
 	// FitStructure uses it. If it is the mode of the linearized model, give FitStructure the sites at this mode.
 	Center []float64

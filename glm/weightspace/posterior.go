@@ -2,7 +2,9 @@ package weightspace
 
 import (
 	"context"
+	"math"
 
+	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
@@ -26,7 +28,10 @@ type Posterior struct {
 	x              *linearize.Batch
 	refit          bool
 	conditioned    *gp.Sites // sites at which H̃ was factored; nil without a factor
+	formed         *gp.Sites // sites of the JᵀΛJ that is held; nil without
+	scale          float64   // Λ of H̃ relative to those sites
 
+	start    []float64 // parameters at which a refit starts; nil for θ*
 	z        []float64 // ẑ = Σ₀^-½(θ̂ − μ₀)
 	mean     []float64 // θ̂
 	gradient float64   // norm of the gradient in z at the start of the refit's last step, where the sites are
@@ -79,7 +84,18 @@ func newPosterior(b *linearize.Batch, s *gp.Sites, prior ntk.Prior, theta []floa
 		return nil, err
 	}
 	checkModel(base.model, b)
-	w := &Posterior{BlockPosterior: BlockPosterior{structured: *base, groups: []group{allOf(b.P)}, h: make([]precision, 1)}, x: b}
+	w := &Posterior{BlockPosterior: BlockPosterior{structured: *base, groups: []group{allOf(b.P)}, h: []precision{{beside: true}}}, x: b}
+	if from := w.o.Reuse; from != nil {
+		w.o.Reuse = nil
+		w.start = from.start
+		if from.refit {
+			w.start = from.mean
+		}
+		if from.x == b && !from.h[0].shared {
+			w.h[0].data, w.formed, from.h[0].data = from.h[0].data, from.formed, nil
+			return w, nil
+		}
+	}
 	return w, w.checkBlocks()
 }
 
@@ -91,11 +107,62 @@ func (w *Posterior) condition(ctx context.Context, s *gp.Sites) error {
 		return err
 	}
 	w.conditioned = nil
-	if err := w.factor(ctx); err != nil {
+	if err := w.form(ctx, s); err != nil {
 		return err
 	}
-	w.conditioned = s
+	h, p := &w.h[0], len(w.theta)
+	if err := h.whiten(ctx, w.white.Root, w.scale); err != nil {
+		return err
+	}
+	if err := h.factor(ctx, p); err != nil {
+		return err
+	}
+	w.logDet, w.conditioned = h.logDet, s
 	return nil
+}
+
+// form sums JᵀΛJ at the sites s. Where Λ there is a multiple of that of the sums at hand, as at another noise, it only sets
+// scale.
+func (w *Posterior) form(ctx context.Context, s *gp.Sites) error {
+	h, p := &w.h[0], len(w.theta)
+	if h.shared || len(h.data) < p*(p+1) {
+		h.data, h.shared, w.formed = make([]float64, p*(p+1)), false, nil
+	}
+	if w.formed != nil {
+		if v, ok := multiple(dense.Contiguous(w.formed.Lambda), dense.Contiguous(s.Lambda)); ok {
+			w.scale = v
+			return nil
+		}
+	}
+	w.formed, w.scale = nil, 1
+	to := h.ggn(p)
+	for i := range p {
+		clear(to.Data[i*to.Stride:][:i+1])
+	}
+	if err := w.sum(ctx, nil, func(int) blas64.Symmetric { return to }); err != nil {
+		return err
+	}
+	w.formed = s
+	return nil
+}
+
+// multiple returns s with b = s·a up to rounding. It tells whether there is one.
+func multiple(a, b []float64) (s float64, ok bool) {
+	largest := 0
+	for i, v := range a {
+		if math.Abs(v) > math.Abs(a[largest]) {
+			largest = i
+		}
+	}
+	if s = b[largest] / a[largest]; !(s > 0) {
+		return 0, false
+	}
+	for i, v := range a {
+		if !(math.Abs(s*v-b[i]) <= 1e-15*math.Abs(b[i])) {
+			return 0, false
+		}
+	}
+	return s, true
 }
 
 // isOf tells whether the present factor is the factor of H̃ at s. It compares the roots R of Λ = R Rᵀ, because only

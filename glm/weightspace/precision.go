@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/sites"
 )
 
@@ -17,6 +18,8 @@ import (
 type precision struct {
 	data   []float64
 	shared bool // data belongs to another posterior and is read-only
+	// beside means that data is P×(P+1), with JᵀΛJ in its lower triangle and H̃ one column to the right of its upper one.
+	beside bool
 	u      blas64.Triangular
 	logDet float64 // log det H̃
 }
@@ -34,7 +37,28 @@ func (h *precision) identity(n int) {
 
 // symmetric returns H̃, n×n, as a view of data.
 func (h *precision) symmetric(n int) blas64.Symmetric {
+	if h.beside {
+		return blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: n + 1, Data: h.data[1:]}
+	}
 	return blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: n, Data: h.data}
+}
+
+// ggn returns JᵀΛJ, n×n, as a view of data, where it is beside H̃.
+func (h *precision) ggn(n int) blas64.Symmetric {
+	return blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n + 1, Data: h.data}
+}
+
+// whiten sets H̃ to I + Σ₀^½ s·JᵀΛJ Σ₀^½.
+func (h *precision) whiten(ctx context.Context, root []float64, s float64) error {
+	to, from := h.symmetric(len(root)), h.ggn(len(root))
+	return par.Do(ctx, to.N, func(i int) error {
+		row := to.Data[i*to.Stride:]
+		for j := i; j < to.N; j++ {
+			row[j] = root[i] * (s * from.Data[j*from.Stride+i]) * root[j]
+		}
+		row[i]++
+		return nil
+	})
 }
 
 // factor replaces H̃, n×n, by its Cholesky factor.

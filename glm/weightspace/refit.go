@@ -55,8 +55,14 @@ func (w *Posterior) Refit(ctx context.Context, y *gp.Targets) (*Posterior, error
 // the last step always uses the factor of H̃ at its sites.
 func (w *Posterior) newton(ctx context.Context, y *gp.Targets) error {
 	w.refit = true
-	at := w.pointAt(w.white.Of(w.theta))
 	l, search := &newton.Objective{Y: y}, newton.New(y, w.o.MaxIter, false)
+	at := w.pointAt(w.white.Of(w.theta))
+	if w.start != nil {
+		at = w.pointAt(w.white.Of(w.start))
+		if origin := w.pointAt(make([]float64, len(w.theta))); l.Objective(origin) > l.Objective(at) {
+			at = origin // under another prior the prior mean may be the better start
+		}
+	}
 	if y.Scored() {
 		l.Gradient = func(p *newton.Point) []float64 { // J̃ᵀr(f) − z
 			r, c := make([]float64, len(p.F)), w.c

@@ -41,9 +41,9 @@ var uciSets = []uciSet{
 	{"ionosphere", 34, 2, 10, 10, 2, map[string]float64{"map": 0.35, "bnn": 0.50, "glm": 0.29, "variational": 0.35}},
 	{"glass", 9, 6, 10, 2, 2, nil},
 	{"banana", 2, 2, 10, 2, 3, nil},
-	{"vehicle", 18, 4, 3, 3, 6, nil},
-	{waveform, 21, 3, 3, 3, 6, nil},
-	{"digits", 64, 10, 10, 2, 20, map[string]float64{"map": 0.094, "bnn": 0.875, "glm": 0.250, "diag": 0.409, "variational": 0.150}},
+	{"vehicle", 18, 4, 3, 1, 6, nil},
+	{waveform, 21, 3, 3, 1, 6, nil},
+	{"digits", 64, 10, 10, 1, 20, map[string]float64{"map": 0.094, "bnn": 0.875, "glm": 0.250, "diag": 0.409, "variational": 0.150}},
 	{"satellite", 36, 6, 2, 1, 20, map[string]float64{"map": 0.230, "bnn": 0.482, "mfvi": 0.307, "glm": 0.241, "variational": 0.227}},
 }
 
