@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/newton"
+	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -189,8 +190,13 @@ func checkModel(m linearize.ModelFingerprint, b *linearize.Batch) {
 
 // functionAt returns f_lin(x;θ) = F + J(θ − θ*) (E1) at the training examples.
 func (w *Posterior) functionAt(theta []float64) []float64 {
-	f := make([]float64, w.n*w.c)
-	w.x.MulVecTo(f, newton.Minus(theta, w.theta))
+	f, d := make([]float64, w.n*w.c), newton.Minus(theta, w.theta)
+	const examples = 64
+	_ = par.Do(context.Background(), par.Tiles(w.n, examples), func(t int) error {
+		lo, hi := par.Bounds(t, w.n, examples)
+		w.x.Slice(lo, hi).MulVecTo(f[lo*w.c:hi*w.c], d)
+		return nil
+	})
 	floats.Add(f, dense.Flat(w.x.F))
 	return f
 }
