@@ -126,20 +126,21 @@ func (w *Posterior) direction(ctx context.Context, s *gp.Sites, at *newton.Point
 	d := &direction{gradient: w.pullBack(dense.Flat(s.Residual))}
 	floats.Sub(d.gradient, at.Weights)
 	if limit := w.iterations(); !factor && limit > 0 && w.conditioned != nil && !w.isOf(s) {
-		cg := newton.ConjugateGradients{Residual: newton.StepResidual, Precondition: w.h[0].solve,
-			Times: func(v []float64) ([]float64, error) { // H̃v = v + J̃ᵀΛJ̃v
+		cg := newton.ConjugateGradients{Residual: newton.StepResidual,
+			Precondition: func(v *mat.Dense) error { w.h[0].solve(v.RawRowView(0)); return nil },
+			Times: func(v *mat.Dense) (*mat.Dense, error) { // H̃v = v + J̃ᵀΛJ̃v
 				f := make([]float64, w.n*w.c)
-				w.x.MulVecTo(f, floats.MulTo(make([]float64, len(v)), w.white.Root, v))
+				w.x.MulVecTo(f, floats.MulTo(make([]float64, len(w.white.Root)), w.white.Root, v.RawRowView(0)))
 				out := w.pullBack(sites.MulBlocks(s.Lambda, f))
-				floats.Add(out, v)
-				return out, nil
+				floats.Add(out, v.RawRowView(0))
+				return dense.RowOf(out), nil
 			}}
-		step, settled, err := cg.Solve(ctx, d.gradient, limit)
+		step, settled, err := cg.Solve(ctx, dense.RowOf(d.gradient), limit)
 		if err != nil {
 			return nil, err
 		}
 		if settled {
-			d.step = step
+			d.step = step.RawRowView(0)
 			return d, nil
 		}
 	}

@@ -266,43 +266,48 @@ const loosest = .1
 // gradient fell in the last step, the looser the next one is solved (Eisenstat and Walker, "Choosing the forcing
 // terms in an inexact Newton method", SIAM J. Sci. Comput. 17, 1996), and none better than the end of the search needs.
 func (m *modeSearch) step(ctx context.Context, s *gp.Sites, at *newton.Point, gradient []float64, norm, last float64) (*newton.Point, error) {
-	cg := newton.ConjugateGradients{Residual: newton.StepResidual, Precondition: func(v []float64) {
+	precondition := func(v []float64) {
 		for i, h := range m.o.Curvature {
 			v[i] /= 1 + m.white.Root[i]*m.white.Root[i]*h
 		}
-	}}
+	}
 	if m.o.Precondition != nil {
-		var err error
-		if cg.Precondition, err = m.o.Precondition(ctx, s); err != nil {
+		own, err := m.o.Precondition(ctx, s)
+		if err != nil {
 			return nil, err
 		}
-		if cg.Precondition == nil {
-			cg.Precondition = func([]float64) {}
+		if precondition = own; own == nil {
+			precondition = func([]float64) {}
 		}
+	}
+	var f []float64
+	moved := make([]float64, len(at.F)) // J̃d, from the products of the steps
+	cg := newton.ConjugateGradients{
+		Residual: newton.StepResidual,
+		Times: func(v *mat.Dense) (_ *mat.Dense, err error) { // H̃v = v + J̃ᵀΛJ̃v
+			m.products++
+			if f, err = m.push(ctx, m.o.Products, v.RawRowView(0)); err != nil {
+				return nil, err
+			}
+			out, err := m.pullBack(ctx, m.o.Products, sites.MulBlocks(s.Lambda, f))
+			if err != nil {
+				return nil, err
+			}
+			floats.Add(out, v.RawRowView(0))
+			return dense.RowOf(out), nil
+		},
+		Precondition: func(v *mat.Dense) error { precondition(v.RawRowView(0)); return nil },
+		Took:         func(t float64) { floats.AddScaled(moved, t, f) },
 	}
 	if m.o.Gradient > 0 {
 		fell, enough := norm/last, m.o.Gradient/norm/2
 		cg.Residual = min(max(fell*fell, newton.StepResidual, enough), loosest)
 	}
-	var f []float64
-	cg.Times = func(v []float64) (_ []float64, err error) { // H̃v = v + J̃ᵀΛJ̃v
-		m.products++
-		if f, err = m.push(ctx, m.o.Products, v); err != nil {
-			return nil, err
-		}
-		out, err := m.pullBack(ctx, m.o.Products, sites.MulBlocks(s.Lambda, f))
-		if err != nil {
-			return nil, err
-		}
-		floats.Add(out, v)
-		return out, nil
-	}
-	moved := make([]float64, len(at.F)) // J̃d, from the products of the steps
-	cg.Took = func(t float64) { floats.AddScaled(moved, t, f) }
-	d, _, err := cg.Solve(ctx, gradient, m.o.MaxProducts)
+	x, _, err := cg.Solve(ctx, dense.RowOf(gradient), m.o.MaxProducts)
 	if err != nil {
 		return nil, err
 	}
+	d := x.RawRowView(0)
 	if !m.rough && m.differ {
 		if moved, err = m.push(ctx, m.exact, d); err != nil {
 			return nil, err

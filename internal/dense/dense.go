@@ -65,6 +65,9 @@ func View(g blas64.General) *mat.Dense {
 // Vector returns v as a vector in the same memory.
 func Vector(v []float64) blas64.Vector { return blas64.Vector{N: len(v), Inc: 1, Data: v} }
 
+// RowOf returns v as a matrix of one row in the same memory.
+func RowOf(v []float64) *mat.Dense { return mat.NewDense(1, len(v), v) }
+
 // Slice returns a view of rows lo to hi−1 of m, empty where lo == hi, and nil if m is nil.
 func Slice(m *mat.Dense, lo, hi int) *mat.Dense {
 	if m == nil {

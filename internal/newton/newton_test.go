@@ -199,3 +199,34 @@ func TestSumsOverExamples(t *testing.T) {
 	require.Equal(t, 6.0, newton.Slope(y, f, nil, a, b))
 	require.Equal(t, 1.0, newton.Slope(y, f, []float64{1, 1, 1, 1}, a, b))
 }
+
+// Conjugate gradients solve for each right-hand side by itself, also where another takes more steps.
+func TestConjugateGradients(t *testing.T) {
+	h := mat.NewSymDense(4, []float64{5, 1, 0, 2, 1, 4, 1, 0, 0, 1, 3, 1, 2, 0, 1, 6})
+	want := mat.NewDense(3, 4, []float64{1, -2, 3, 4, 0, 0, 0, 0, 2, 1, -1, .5})
+	var g mat.Dense
+	g.Mul(want, h)
+	times := func(v *mat.Dense) (*mat.Dense, error) {
+		var to mat.Dense
+		to.Mul(v, h)
+		return &to, nil
+	}
+	diagonal := func(v *mat.Dense) error {
+		v.Apply(func(_, j int, x float64) float64 { return x / h.At(j, j) }, v)
+		return nil
+	}
+	cg := newton.ConjugateGradients{Times: times, Precondition: diagonal, Residual: 1e-12}
+	x, settled, err := cg.Solve(t.Context(), &g, 10)
+	require.NoError(t, err)
+	require.False(t, settled, "a right-hand side of zeros has no direction")
+	require.True(t, mat.EqualApprox(x, want, 1e-11))
+	for _, i := range []int{0, 2} {
+		one, settled, err := cg.Solve(t.Context(), g.Slice(i, i+1, 0, 4).(*mat.Dense), 10)
+		require.NoError(t, err)
+		require.True(t, settled)
+		require.Equal(t, x.RawRowView(i), one.RawRowView(0))
+	}
+	_, settled, err = cg.Solve(t.Context(), g.Slice(0, 1, 0, 4).(*mat.Dense), 2)
+	require.NoError(t, err)
+	require.False(t, settled)
+}
