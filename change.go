@@ -46,7 +46,7 @@ func (p *Posterior) without(ctx context.Context, at []int) (gp.Latent, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := m.Fit(ctx, counterfactual.Without(at...))
+	q, err := m.Fit(ctx, p.problem.TrainTargets().Without(at...), nil)
 	if err != nil {
 		return nil, p.problem.TrainNames().ExplainError(err)
 	}

@@ -110,6 +110,18 @@ func (t *Targets) Rows(rows []int) *Targets {
 	return s
 }
 
+// Without returns the targets with a weight of 0 for these rows, which then count as none (E23).
+func (t *Targets) Without(rows ...int) *Targets {
+	s := &Targets{Y: t.Y, Likelihood: t.Likelihood, Weights: make([]float64, t.Len())}
+	for i := range s.Weights {
+		s.Weights[i] = t.Weight(i)
+	}
+	for _, i := range rows {
+		s.Weights[i] = 0
+	}
+	return s
+}
+
 // CheckFor returns an error unless there is one row of targets for each of n ≥ 1 examples, all targets are finite,
 // and all weights are finite and not negative. If the likelihood has a method CheckY(y []float64, c int) error, it
 // must also admit each row for c outputs.

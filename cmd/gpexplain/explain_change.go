@@ -88,7 +88,8 @@ func onlyOnce(flag string, rows []int) error {
 // A changedData is a change of the training data, and the posterior of these.
 type changedData struct {
 	flag      string
-	change    counterfactual.Change
+	at        []int // positions of the rows among the training rows
+	classes   []int // of --flip: their other classes
 	posterior *counterfactual.Posterior
 	says      result.Changed // what is the same for every prediction
 
@@ -109,7 +110,11 @@ func (to *changedData) fit(ctx context.Context, c *console.Console, p *problem.P
 		to.model = m
 		return nil
 	}
-	to.posterior, err = m.Fit(ctx, to.change)
+	y := p.TrainTargets().Without(to.at...)
+	if to.classes != nil {
+		y = p.Relabelled(to.at, to.classes)
+	}
+	to.posterior, err = m.Fit(ctx, y, nil)
 	c.Clear()
 	if err != nil {
 		return p.TrainNames().ExplainError(err)
@@ -134,12 +139,12 @@ func (s *changeFlags) find(p *problem.Problem) (*changedData, error) {
 		return &changedData{flag: s.flag(), search: &counterfactual.FlipOptions{Most: s.most, Tries: s.tries}}, nil
 	}
 	to := &changedData{flag: s.flag(), says: result.Changed{Rows: s.rows}}
-	ch, flip := &to.change, s.flip != ""
+	flip := s.flip != ""
 	if flip && p.Task.Classes == nil {
 		return nil, fmt.Errorf("--flip is for labels, but %s has the %s likelihood; use --without", p.Model.Name, p.Task.Likelihood.Name())
 	}
-	at, err := p.TrainPositions(s.flag(), s.rows)
-	if err != nil {
+	var err error
+	if to.at, err = p.TrainPositions(s.flag(), s.rows); err != nil {
 		return nil, err
 	}
 	left := p.Examples.Y
@@ -148,9 +153,9 @@ func (s *changeFlags) find(p *problem.Problem) (*changedData, error) {
 	}
 	gone := make([]bool, p.Examples.Train.Len())
 	for k, row := range s.rows {
-		i := at[k]
+		i := to.at[k]
 		if !flip {
-			ch.Remove, gone[i] = append(ch.Remove, i), true
+			gone[i] = true
 			continue
 		}
 		class, ok := p.ClassOf(s.labels[k])
@@ -161,8 +166,7 @@ func (s *changeFlags) find(p *problem.Problem) (*changedData, error) {
 			return nil, fmt.Errorf("--flip %d=%s: that is the label of training row %d already; give another", row, s.labels[k], row)
 		}
 		left.Set(i, 0, float64(class))
-		y, weight := p.Relabelled(class)
-		ch.Relabel = append(ch.Relabel, counterfactual.Label{Row: i, Y: y, Weight: weight})
+		to.classes = append(to.classes, class)
 		to.says.Labels = append(to.says.Labels, result.Float(p.Task.Classes[class]))
 		if names := p.Task.Names; names != nil {
 			to.says.LabelNames = append(to.says.LabelNames, names[class])

@@ -256,11 +256,7 @@ func (r *forgetReport) prove(ctx context.Context, c *console.Console, old, p *pr
 	if err != nil {
 		return err
 	}
-	d, err := m.Distance(ctx)
-	if err != nil {
-		return p.TrainNames().ExplainError(err)
-	}
-	r.Distance = result.Float(d)
+	r.Distance = result.Float(m.Distance())
 	gone := make(map[int]bool, len(r.Rows))
 	for _, row := range r.Rows {
 		gone[row.Row] = true

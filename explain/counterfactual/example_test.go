@@ -28,6 +28,11 @@ func line(x ...float64) *linearize.Batch {
 	}
 }
 
+// targets are labels of two classes.
+func targets(y ...float64) *gp.Targets {
+	return gp.NewTargets(mat.NewDense(len(y), 1, y), glm.Bernoulli{})
+}
+
 // Two classes along a line, and what the probability of class 1 at x = ½ would be with
 // other training data.
 func Example() {
@@ -38,27 +43,28 @@ func Example() {
 		return
 	}
 	kernel := ntk.New(prior, []float64{0, 0})
-	train, y := line(-2, -1, 0, 1, 2), mat.NewDense(5, 1, []float64{0, 0, 1, 0, 1})
-	post, err := gp.Refit(ctx, kernel, train, gp.NewTargets(y, glm.Bernoulli{}), nil)
+	train, y := line(-2, -1, 0, 1, 2), targets(0, 0, 1, 0, 1)
+	post, err := gp.Refit(ctx, kernel, train, y, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	m, err := counterfactual.New(ctx, post, kernel, gp.NewTargets(y, glm.Bernoulli{}), nil)
+	m, err := counterfactual.New(ctx, post, kernel, y, linearize.Limits{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	for _, ch := range []struct {
 		what string
-		counterfactual.Change
+		y    *gp.Targets
+		add  *linearize.Batch
 	}{
-		{"as it is", counterfactual.Change{}},
-		{"without example 2", counterfactual.Without(2)},
-		{"example 3 labelled 1", counterfactual.Change{Relabel: []counterfactual.Label{{Row: 3, Y: []float64{1}}}}},
-		{"with another 0 at 1", counterfactual.Change{Add: line(1), AddY: mat.NewDense(1, 1, []float64{0})}},
+		{"as it is", targets(0, 0, 1, 0, 1), nil},
+		{"without example 2", targets(0, 0, 1, 0, 1).Without(2), nil},
+		{"example 3 labelled 1", targets(0, 0, 1, 1, 1), nil},
+		{"with another 0 at 1", targets(0, 0, 1, 0, 1, 0), line(1)},
 	} {
-		q, err := m.Fit(ctx, ch.Change)
+		q, err := m.Fit(ctx, ch.y, ch.add)
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -90,13 +96,13 @@ func ExampleModel_SmallestFlip() {
 		return
 	}
 	kernel := ntk.New(prior, []float64{0, 0})
-	train, y := line(-2, -1, 0, 1, 2, 3), mat.NewDense(6, 1, []float64{0, 0, 1, 0, 1, 1})
-	post, err := gp.Refit(ctx, kernel, train, gp.NewTargets(y, glm.Bernoulli{}), nil)
+	train, y := line(-2, -1, 0, 1, 2, 3), targets(0, 0, 1, 0, 1, 1)
+	post, err := gp.Refit(ctx, kernel, train, y, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	m, err := counterfactual.New(ctx, post, kernel, gp.NewTargets(y, glm.Bernoulli{}), nil)
+	m, err := counterfactual.New(ctx, post, kernel, y, linearize.Limits{})
 	if err != nil {
 		fmt.Println(err)
 		return

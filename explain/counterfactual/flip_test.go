@@ -16,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 func classOf(f []float64) int {
@@ -34,7 +35,7 @@ func classOf(f []float64) int {
 // refitted is the class of a test row by a refit without some examples.
 func refitted(t *testing.T, q *testkit.Problem, at int, rows []int) int {
 	var f mat.Dense
-	require.NoError(t, refit(t, q, counterfactual.Without(rows...)).PredictTo(t.Context(), &f, nil, q.Test.Slice(at, at+1)))
+	require.NoError(t, refit(t, q, without(q, rows...)).PredictTo(t.Context(), &f, nil, q.Test.Slice(at, at+1)))
 	return classOf(f.RawRowView(0))
 }
 
@@ -44,7 +45,7 @@ func prefix(t *testing.T, q *testkit.Problem, at, most int) int {
 	x := q.Test.Slice(at, at+1)
 	mean := func(rows ...int) []float64 {
 		var f mat.Dense
-		require.NoError(t, refit(t, q, counterfactual.Without(rows...)).PredictTo(t.Context(), &f, nil, x))
+		require.NoError(t, refit(t, q, without(q, rows...)).PredictTo(t.Context(), &f, nil, x))
 		return f.RawRowView(0)
 	}
 	before := mean()
@@ -116,7 +117,7 @@ func TestNoFlipAtATie(t *testing.T) {
 	m, x := model(t, q), q.Test.Slice(0, 1)
 	f := make([]float64, q.N)
 	for i := range f {
-		p := testref.Must(m.Fit(t.Context(), counterfactual.Without(i)))(t)
+		p := testref.Must(m.Fit(t.Context(), q.Targets().Without(i), nil))(t)
 		var mean mat.Dense
 		require.NoError(t, p.PredictTo(t.Context(), &mean, nil, x))
 		f[i] = mean.At(0, 0)
@@ -162,27 +163,26 @@ func classes() *testkit.Problem {
 	return testkit.NewProblem("categorical", 6, 20, 3, glm.Categorical{}, 1)
 }
 
-// Changes that make no sense are errors that name the example.
+// Changes that make no sense are errors.
 func TestChangesThatCannotBe(t *testing.T) {
 	q := classes()
 	m := model(t, q)
-	label := func(row int, y float64) counterfactual.Label {
-		return counterfactual.Label{Row: row, Y: []float64{y}}
-	}
+	wrong := without(q).relabel(q, 4)
+	wrong.y.Y.Set(4, 0, 3)
+	negative := without(q)
+	negative.y.Weights[3] = -1
 	for _, test := range []struct {
-		ch   counterfactual.Change
+		ch   change
 		want string
 	}{
-		{counterfactual.Without(20), "counterfactual: training example 20 of 0 to 19 does not exist"},
-		{counterfactual.Without(-1), "counterfactual: training example -1 of 0 to 19 does not exist"},
-		{counterfactual.Without(3, 5, 3), "counterfactual: training example 3 of 0 to 19 is removed twice"},
-		{counterfactual.Change{Remove: []int{4}, Relabel: []counterfactual.Label{label(4, 1)}}, "counterfactual: training example 4 of 0 to 19 is both removed and relabelled"},
-		{counterfactual.Change{Relabel: []counterfactual.Label{label(4, 3)}}, "another target of training example 4: "},
-		{counterfactual.Without(dense.Range(20)...), "counterfactual: without all 20 examples: gp: there are no training examples"},
-		{counterfactual.Change{Add: q.Test, AddY: mat.NewDense(1, 1, nil)}, "targets of added examples: gp: 1 rows of targets for "},
+		{change{y: q.Targets().Slice(0, 19)}, "counterfactual: gp: 19 rows of targets for 20 examples"},
+		{change{y: q.Targets(), add: q.Test}, "counterfactual: gp: 20 rows of targets for "},
+		{wrong, "counterfactual: gp: target of example 4: "},
+		{negative, "counterfactual: gp: the weight of example 3 is -1"},
+		{without(q, dense.Range(20)...), "counterfactual: without all 20 examples: gp: there are no training examples"},
 	} {
-		require.ErrorContains(t, testref.Err(m.Fit(t.Context(), test.ch)), test.want)
-		require.ErrorContains(t, testref.Err(m.Refit(t.Context(), test.ch, nil)), test.want)
+		require.ErrorContains(t, testref.Err(m.Fit(t.Context(), test.ch.y, test.ch.add)), test.want)
+		require.ErrorContains(t, testref.Err(m.Refit(t.Context(), test.ch.y, test.ch.add, nil)), test.want)
 	}
 }
 
@@ -190,13 +190,13 @@ func TestChangesThatCannotBe(t *testing.T) {
 func TestPosteriorsThatAreRefused(t *testing.T) {
 	q := classes()
 	atTheta := testref.Must(gp.Fit(t.Context(), q.Kernel, q.Train, q.Sites(t), nil))(t)
-	_, err := counterfactual.New(t.Context(), atTheta, q.Kernel, q.Targets(), nil)
+	_, err := counterfactual.New(t.Context(), atTheta, q.Kernel, q.Targets(), linearize.Limits{})
 	require.ErrorIs(t, err, counterfactual.ErrNotRefitted)
 
 	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
 	other := mat.DenseCopyOf(q.Y)
 	other.SetRow(2, otherLabel(q, 2))
-	_, err = counterfactual.New(t.Context(), post, q.Kernel, gp.NewTargets(other, q.Likelihood), nil)
+	_, err = counterfactual.New(t.Context(), post, q.Kernel, gp.NewTargets(other, q.Likelihood), linearize.Limits{})
 	targets := testref.As[*gp.TargetsError](t, err)
 	require.Equal(t, 2, targets.Row)
 }
@@ -205,34 +205,31 @@ func TestPosteriorsThatAreRefused(t *testing.T) {
 func TestRefitsThatDidNotArriveAreRefused(t *testing.T) {
 	q := classes()
 	early := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), &gp.Options{MaxIter: 1}))(t)
-	m := testref.Must(counterfactual.New(t.Context(), early, q.Kernel, q.Targets(), nil))(t)
+	m := testref.Must(counterfactual.New(t.Context(), early, q.Kernel, q.Targets(), linearize.Limits{}))(t)
 	one := q.Test.Slice(0, 1)
 	for what, answer := range map[string]func() error{
-		"Fit":          func() error { _, err := m.Fit(t.Context(), counterfactual.Without(1)); return err },
-		"At":           func() error { _, err := m.At(t.Context(), one); return err },
+		"Fit":          func() error { _, err := m.Fit(t.Context(), q.Targets().Without(1), nil); return err },
 		"SmallestFlip": func() error { _, err := m.SmallestFlip(t.Context(), one, nil); return err },
 	} {
 		var astray *counterfactual.NotArrivedError
 		require.ErrorAs(t, answer(), &astray, what)
 		require.Greater(t, astray.Move, 1e-3, what)
 	}
-	d := testref.Must(m.Distance(t.Context()))(t)
+	d := m.Distance()
 	require.Greater(t, d, 1e-3)
 }
 
 // Without every example that there was, only added ones decide.
 func TestReplaceAllExamples(t *testing.T) {
 	q := classes()
-	ch := counterfactual.Without(dense.Range(q.N)...)
-	ch.Add, ch.AddY = q.Test, mat.NewDense(q.T, 1, nil)
-	requireReplaced(t, q, model(t, q), ch)
+	requireReplaced(t, q, model(t, q), without(q, dense.Range(q.N)...).with(q.Test, mat.NewDense(q.T, 1, nil)))
 }
 
-func requireReplaced(t *testing.T, q *testkit.Problem, m *counterfactual.Model, ch counterfactual.Change) {
-	got := testref.Must(m.Fit(t.Context(), ch))(t)
-	want := testref.Must(gp.Refit(t.Context(), q.Kernel, ch.Add, gp.NewTargets(ch.AddY, q.Likelihood), nil))(t)
+func requireReplaced(t *testing.T, q *testkit.Problem, m *counterfactual.Model, ch change) {
+	got := testref.Must(m.Fit(t.Context(), ch.y, ch.add))(t)
+	want := testref.Must(gp.Refit(t.Context(), q.Kernel, ch.add, gp.NewTargets(mat.NewDense(q.T, 1, nil), q.Likelihood), nil))(t)
 	requireMoments(t, moments(t, got, q.Test), moments(t, want, q.Test), 1e-8)
-	again := testref.Must(m.Refit(t.Context(), ch, nil))(t)
+	again := testref.Must(m.Refit(t.Context(), ch.y, ch.add, nil))(t)
 	requireMoments(t, moments(t, again, q.Test), moments(t, want, q.Test), 1e-12)
 }
 
@@ -244,8 +241,8 @@ func TestProcessors(t *testing.T) {
 		testref.Procs(t, procs)
 		post, err := gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil)
 		require.NoError(t, err)
-		m := testref.Must(counterfactual.New(t.Context(), post, q.Kernel, q.Targets(), nil))(t)
-		got := testref.Must(m.Fit(t.Context(), counterfactual.Without(2, 11)))(t)
+		m := testref.Must(counterfactual.New(t.Context(), post, q.Kernel, q.Targets(), linearize.Limits{}))(t)
+		got := testref.Must(m.Fit(t.Context(), q.Targets().Without(2, 11), nil))(t)
 		now := moments(t, got, q.Test)
 		if first == nil {
 			first = now
@@ -258,11 +255,10 @@ func TestProcessors(t *testing.T) {
 func TestCancel(t *testing.T) {
 	q := classes()
 	m := model(t, q)
-	post := testref.Must(m.Fit(t.Context(), counterfactual.Without(1)))(t)
-	testkit.Stops(t, "Fit", 4, func(ctx context.Context) error { _, err := m.Fit(ctx, counterfactual.Without(1)); return err })
+	post := testref.Must(m.Fit(t.Context(), q.Targets().Without(1), nil))(t)
+	testkit.Stops(t, "Fit", 4, func(ctx context.Context) error { _, err := m.Fit(ctx, q.Targets().Without(1), nil); return err })
 	testkit.Stops(t, "PredictTo", 2, func(ctx context.Context) error {
 		var mean, cov mat.Dense
 		return post.PredictTo(ctx, &mean, &cov, q.Test)
 	})
-	testkit.Stops(t, "At", 1, func(ctx context.Context) error { _, err := m.At(ctx, q.Test); return err })
 }

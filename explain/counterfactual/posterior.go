@@ -3,70 +3,94 @@ package counterfactual
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A Posterior is the posterior of changed training data. It predicts as any posterior does, and
-// keeps the one it was made from in memory. After a Fit it has the sites of all examples, also
-// where that one has the covariance of kept rows. It is safe for concurrent use where that
-// one is.
+// A Posterior is the posterior of changed training data, the N examples of the posterior that was changed and A added
+// ones. It predicts as any posterior does, and keeps that one in memory. It has the sites of all examples, also where that
+// one has the covariance of kept rows. It is safe for concurrent use where that one is.
 type Posterior struct {
-	p        *problem
-	alpha, f []float64 // (N+A)·C
-	lambda   []float64 // Λ of the sites that the covariance has, (N+A)·C·C
-	steps    int
+	m     *Model
+	y     *gp.Targets
+	prior []float64 // m, (N+A)·C
+	down  *gp.Downdate
+
+	add         *linearize.Batch // nil for none
+	from, among *mat.Dense       // K_An, A·C×N·C, and K_AA
+
+	alpha    []float64
+	sites    *gp.Sites // at m + Kα
 	distance float64
 	warnings []error
 }
 
 var _ gp.Latent = (*Posterior)(nil)
 
-// Alpha returns the dual vector α, (N+A)·C: of the N examples of the posterior that was
-// changed, zero where one is left out, and then of the A added ones. It must not be changed.
+// set sets α and what follows from it.
+func (q *Posterior) set(ctx context.Context, alpha []float64) error {
+	f, err := q.function(ctx, alpha)
+	if err != nil {
+		return err
+	}
+	if q.sites, err = gp.NewSites(q.y, mat.NewDense(q.y.Len(), q.m.c, f)); err != nil {
+		return err
+	}
+	// √((α−r)ᵀK(α−r)) (E19)
+	off, koff := newton.Minus(alpha, dense.Flat(q.sites.Residual)), make([]float64, len(alpha))
+	err = q.mulKernelTo(ctx, dense.RowOf(koff), dense.RowOf(off))
+	q.alpha, q.distance = alpha, math.Sqrt(math.Max(0, floats.Dot(off, koff)))
+	q.warnings = newton.GapWarnings(floats.Norm(off, 2))
+	return err
+}
+
+// open tells whether a long step from α leads anywhere.
+func (q *Posterior) open() bool { return q.y.Scored() || !(q.distance <= nearMode) }
+
+// Alpha returns the dual vector α, (N+A)·C: of the N training examples, zero where one has weight 0, and then of the A
+// added ones. It must not be changed.
 func (q *Posterior) Alpha() []float64 { return q.alpha }
 
-// Function returns m + Kα at the same examples, (N+A)·C; it must not be changed.
-func (q *Posterior) Function() []float64 { return q.f }
-
-// Steps returns the number of Newton steps that were made.
-func (q *Posterior) Steps() int { return q.steps }
-
-// Distance returns √((α−r)ᵀK(α−r)) of a Fit: the posterior mean of any output of any x is
-// within √κ(x,x) times it of that at the mode (E19), for a likelihood that is concave in
-// f.
+// Distance returns √((α−r)ᵀK(α−r)), with f = m + Kα computed anew: the posterior mean of any output of any x is within
+// √κ(x,x) times it of that at the mode (E19), for a likelihood that is concave in f.
 func (q *Posterior) Distance() float64 { return q.distance }
 
-// Warnings says where a Fit is less accurate than it should be: it holds warnings of refit-gap and
-// refit-steps.
+// Warnings says where a Fit is less accurate than it should be: it holds warnings of refit-gap and refit-steps.
 func (q *Posterior) Warnings() []error { return q.warnings }
 
-// tileFloats bounds the matrices of test examples against training examples that are held
-// at a time: 8 MiB each.
-const tileFloats = 1 << 20
+const (
+	// tileFloats bounds the matrices of test examples against training examples that are held at a time: 8 MiB each.
+	tileFloats = 1 << 20
+	// covTolerance is the error of C(X,x*), of which a covariance has the square.
+	covTolerance = 1e-7
+	// rounding is the part of the prior variance by which rounding may make a posterior one negative.
+	rounding = 1e-10
+)
 
-// PredictTo implements gp.Latent. The mean m + K_*n α takes one cross-kernel. The
-// covariance takes for each output two solves, and after a Fit of a likelihood other than
-// Gaussian a few more.
+// PredictTo implements gp.Latent. The mean m + K_*n α takes one cross-kernel. The covariance takes for each output a few
+// products with K and solves with the factor of the posterior that was changed.
 func (q *Posterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	t, c := x.Len(), q.p.m.c
-	q.p.m.outputsOf(x)
+	t, c := x.Len(), q.m.c
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(cov, t*c, c)
-	if mean == nil && cov == nil {
-		return ctx.Err()
-	}
-	step := max(1, tileFloats/len(q.f)/c)
+	step := max(1, tileFloats/len(q.alpha)/c)
 	for k := range par.Tiles(t, step) {
 		lo, hi := par.Bounds(k, t, step)
 		x, cov := x.Slice(lo, hi), dense.Slice(cov, lo*c, hi*c)
-		if err := q.predict(ctx, dense.Slice(mean, lo, hi), cov, x, func() { q.p.m.kernel.DiagTo(cov, x) }); err != nil {
+		if cov != nil {
+			q.m.kernel.DiagTo(cov, x)
+		}
+		if err := q.predict(ctx, dense.Slice(mean, lo, hi), cov, x); err != nil {
 			return err
 		}
 	}
@@ -75,119 +99,115 @@ func (q *Posterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 
 // JointTo implements gp.Latent.
 func (q *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	t, c := x.Len(), q.p.m.c
-	q.p.m.outputsOf(x)
+	t, c := x.Len(), q.m.c
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(cov, t*c, t*c)
-	if t == 0 || mean == nil && cov == nil {
-		return ctx.Err()
+	if t == 0 || cov == nil {
+		return q.PredictTo(ctx, mean, nil, x)
 	}
-	if err := q.p.m.checkRows("a joint covariance", t, 10); err != nil {
+	err := gp.CheckMemory("a joint covariance", gp.TestExamples, t, q.m.limits.Memory, func(t int) int64 {
+		return memory.Mul(8*12, memory.Mul(memory.Mul(int64(t), int64(c)), int64(len(q.alpha))))
+	})
+	if err != nil {
 		return err
 	}
-	return q.predict(ctx, mean, cov, x, func() { q.p.m.kernel.BlockTo(cov, x, x) })
+	q.m.kernel.BlockTo(cov, x, x)
+	return q.predict(ctx, mean, cov, x)
 }
 
-// predict writes the mean and the covariance of x, which begins with the prior one.
-func (q *Posterior) predict(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, begin func()) error {
+// predict writes the mean of x, and takes from cov, the prior covariance of x or square blocks of it one below another,
+// what the training data explain.
+func (q *Posterior) predict(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
+	c := q.m.c
 	cross, err := q.cross(ctx, x)
 	if err != nil {
 		return err
 	}
 	if mean != nil {
-		// Write m + K_*n α (E6).
-		c := q.p.m.c
 		prior := make([]float64, x.Len()*c)
-		q.p.m.kernel.MeanTo(prior, x)
-		for i, m := range prior {
-			v := m + dense.Dot(cross.RawRowView(i), q.alpha)
+		q.m.kernel.MeanTo(prior, x)
+		for i, v := range prior {
+			v += dense.Dot(cross.RawRowView(i), q.alpha) // m + K_*n α (E6)
 			if mean.Set(i/c, i%c, v); dense.NotFinite([]float64{v}) >= 0 {
 				return &gp.NotFiniteError{What: "predictive mean", Row: i / c, Output: i % c, Value: v}
 			}
 		}
 	}
 	if cov == nil {
-		return nil
+		return ctx.Err()
 	}
-	begin()
-	// Subtract from the prior covariance of examples what their cross-kernel with all examples
-	// explains. With the covariance C_0 that W gives, its rows c_0 = K_*n − K_*n W K and ΔΛ what Λ
-	// is larger than that of W,
-	//
-	// 	C = K_** − K_*n W K_n* − c ΔΛ c_0ᵀ,  c = c_0 (I + ΔΛ C_0)⁻¹ (E6).
-	p := q.p
-	var w, c0 mat.Dense
-	w.CloneFrom(cross)
-	if err := p.solveTo(ctx, &w); err != nil {
+	u, err := q.given(ctx, cross, covTolerance)
+	if err != nil {
 		return err
 	}
-	// Take the variances of a square covariance, or of blocks one below another.
+	// K_** less wᵀ(2K_n* − Kw − u), with w = Λu and u = C(X,x*) (E6). The error of u changes it by its square: it is the
+	// variance of what wᵀ(f + noise) leaves open, and w has the least.
 	rows, cols := cov.Dims()
+	w, kw := q.mulLambda(u), mat.NewDense(rows, len(q.alpha), nil)
+	if err := q.mulKernelTo(ctx, kw, w); err != nil {
+		return err
+	}
+	kw.Add(kw, u)
+	cross.Scale(2, cross)
+	kw.Sub(cross, kw)
 	prior := make([]float64, rows)
-	for i := range prior {
+	for i := range rows {
 		prior[i] = cov.At(i, i%cols)
-	}
-	subtractProducts(cov, cross, &w)
-	// By how much Λ is larger than the Λ of W, (N+A)·C×C
-	var l mat.Dense
-	p.down.LambdaTo(&l)
-	before := dense.Flat(&l)
-	if p.lambdaA != nil {
-		before = append(before, dense.Flat(p.lambdaA)...)
-	}
-	more := floats.SubTo(make([]float64, len(before)), q.lambda, before)
-	if !(floats.Norm(more, 2) <= negligible*floats.Norm(before, 2)) {
-		if err := p.mulKernelTo(ctx, &c0, &w); err != nil {
-			return err
+		for j := range cols {
+			k := i/cols*cols + j
+			both := dense.Dot(w.RawRowView(i), kw.RawRowView(k)) + dense.Dot(w.RawRowView(k), kw.RawRowView(i))
+			cov.Set(i, j, cov.At(i, j)-both/2)
 		}
-		c0.Sub(cross, &c0)
-		b := mat.DenseCopyOf(&c0)
-		rows, _ := b.Dims()
-		for i := range rows {
-			mulLambda(b.RawRowView(i), more, p.m.c)
-		}
-		// (I + ΛK) d = ΔΛ c_0, c = c_0 − K d
-		_, kd, err := p.solve(ctx, b, q.lambda, exactStep)
-		if err != nil {
-			return err
-		}
-		kd.Sub(&c0, kd)
-		subtractProducts(cov, kd, b)
 	}
-	// Make variances that rounding made negative zero, block by block.
 	for lo := 0; lo < rows; lo += cols {
-		block := dense.Slice(cov, lo, lo+cols)
-		if err := gp.SettleVariances(block, prior[lo:lo+cols], rounding, lo/p.m.c, p.m.c); err != nil {
+		if err := gp.SettleVariances(dense.Slice(cov, lo, lo+cols), prior[lo:lo+cols], rounding, lo/c, c); err != nil {
 			return fmt.Errorf("counterfactual: %w", err)
 		}
 	}
 	return nil
 }
 
+// given returns C(x,X) = K_*n − x*ᵀK with x* = (I + ΛK)⁻¹ΛK_n* for the rows K_*n of a, where x* has this error.
+func (q *Posterior) given(ctx context.Context, a *mat.Dense, tolerance float64) (*mat.Dense, error) {
+	_, kx, err := q.solve(ctx, q.mulLambda(a), q.sites.Lambda, tolerance)
+	if err != nil {
+		return nil, err
+	}
+	kx.Sub(a, kx)
+	return kx, nil
+}
+
+// mulLambda returns Λv for each row v of a.
+func (q *Posterior) mulLambda(a *mat.Dense) *mat.Dense {
+	out := mat.DenseCopyOf(a)
+	for i := range out.RawMatrix().Rows {
+		out.SetRow(i, sites.MulBlocks(q.sites.Lambda, a.RawRowView(i)))
+	}
+	return out
+}
+
 // cross returns the kernel between x and all examples, T·C×(N+A)·C.
 func (q *Posterior) cross(ctx context.Context, x *linearize.Batch) (*mat.Dense, error) {
-	rows, p := x.Len()*q.p.m.c, q.p
-	cross := mat.NewDense(rows, len(q.f), nil)
-	of, added := p.split(cross)
-	if err := p.m.crossTo(ctx, of, x); err != nil || added == nil {
+	cross, err := q.m.cross(ctx, x)
+	if err != nil || q.add == nil {
 		return cross, err
 	}
-	p.m.kernel.BlockTo(added, x, p.add)
-	return cross, nil
+	added, all := mat.NewDense(x.Len()*q.m.c, q.add.Len()*q.m.c, nil), new(mat.Dense)
+	q.m.kernel.BlockTo(added, x, q.add)
+	all.Augment(cross, added)
+	return all, nil
 }
 
-// subtractProducts subtracts ½(A Bᵀ + B Aᵀ), as far as cov has its entries.
-func subtractProducts(cov, a, b *mat.Dense) {
-	rows, cols := cov.Dims()
-	for i := range rows {
-		for j := range cols {
-			k := i/cols*cols + j
-			s := dense.Dot(a.RawRowView(i), b.RawRowView(k)) + dense.Dot(b.RawRowView(i), a.RawRowView(k))
-			cov.Set(i, j, cov.At(i, j)-s/2)
-		}
+// cross returns the kernel between x and the training examples, T·C×N·C.
+func (m *Model) cross(ctx context.Context, x *linearize.Batch) (*mat.Dense, error) {
+	rows := x.Len() * m.c
+	dst := mat.NewDense(rows, len(m.prior), nil)
+	err := m.base.Data().Batches(ctx, func(first int, b *linearize.Batch) error {
+		m.kernel.BlockTo(dst.Slice(0, rows, first*m.c, (first+b.Len())*m.c).(*mat.Dense), x, b)
+		return ctx.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("counterfactual: cross-kernel with the training examples: %w", err)
 	}
+	return dst, nil
 }
-
-// rounding is the part of the prior variance by which rounding may make a posterior one
-// negative.
-const rounding = 1e-10

@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // everyRefit refits without each example of the references, and not without each tenth.
@@ -24,7 +25,7 @@ func asProblem(t testing.TB, name string) (*testkit.Problem, *counterfactual.Mod
 	r := testkit.OpenReference(t, name)
 	q := &testkit.Problem{Name: name, Train: r.Train, Test: r.Test, Y: r.Y, Likelihood: r.Likelihood, Kernel: r.Kernel, N: r.Train.Len(), T: r.Test.Len(), C: r.Train.Outputs()}
 	post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, q.Targets(), nil))(t)
-	m := testref.Must(counterfactual.New(t.Context(), post, q.Kernel, q.Targets(), nil))(t)
+	m := testref.Must(counterfactual.New(t.Context(), post, q.Kernel, q.Targets(), linearize.Limits{}))(t)
 	return q, m
 }
 
@@ -57,8 +58,8 @@ func TestReferencesWithOtherData(t *testing.T) {
 			q, m := asProblem(t, name)
 			rng := rand.New(rand.NewPCG(2, 1))
 			for i := range q.N {
-				ch := counterfactual.Without(i)
-				got := testref.Must(m.Fit(t.Context(), ch))(t)
+				ch := without(q, i)
+				got := testref.Must(m.Fit(t.Context(), ch.y, ch.add))(t)
 				var want *gp.Exact
 				if *everyRefit || i%10 == 0 {
 					want = refit(t, q, ch)
@@ -67,17 +68,14 @@ func TestReferencesWithOtherData(t *testing.T) {
 				if i%10 > 0 {
 					continue
 				}
-				for _, ch := range []counterfactual.Change{
-					{Relabel: []counterfactual.Label{{Row: i, Y: otherLabel(q, i)}}},
-					{Add: q.Test.Slice(0, 1), AddY: dense.Slice(q.Y, i, i+1)},
-				} {
-					got := testref.Must(m.Fit(t.Context(), ch))(t)
+				for _, ch := range []change{without(q).relabel(q, i), without(q).with(q.Test.Slice(0, 1), dense.Slice(q.Y, i, i+1))} {
+					got := testref.Must(m.Fit(t.Context(), ch.y, ch.add))(t)
 					requireNear(t, q, got, refit(t, q, ch), 1e-6)
 				}
 			}
 			for _, size := range []int{10, min(100, q.N-10)} {
-				ch := counterfactual.Without(rng.Perm(q.N)[:size]...)
-				got := testref.Must(m.Fit(t.Context(), ch))(t)
+				ch := without(q, rng.Perm(q.N)[:size]...)
+				got := testref.Must(m.Fit(t.Context(), ch.y, ch.add))(t)
 				requireNear(t, q, got, refit(t, q, ch), 1e-5)
 			}
 		})
@@ -93,15 +91,15 @@ func TestThesisCNNWithoutExamples(t *testing.T) {
 	q, m := asProblem(t, "thesis-cnn")
 	rng := rand.New(rand.NewPCG(3, 1))
 	for k, i := range rng.Perm(q.N)[:50] {
-		ch := counterfactual.Without(i)
-		got := testref.Must(m.Fit(t.Context(), ch))(t)
+		ch := without(q, i)
+		got := testref.Must(m.Fit(t.Context(), ch.y, ch.add))(t)
 		var want *gp.Exact
 		if k < 2 {
 			want = refit(t, q, ch)
 		}
 		requireNear(t, q, got, want, 1e-6)
 	}
-	ch := counterfactual.Without(rng.Perm(q.N)[:100]...)
-	got := testref.Must(m.Fit(t.Context(), ch))(t)
+	ch := without(q, rng.Perm(q.N)[:100]...)
+	got := testref.Must(m.Fit(t.Context(), ch.y, ch.add))(t)
 	requireNear(t, q, got, refit(t, q, ch), 1e-5)
 }

@@ -124,11 +124,12 @@ func (s *Server) Ready(ctx context.Context, posterior *funcgp.Posterior) error {
 		return err
 	}
 	if base, ok := q.Dual.(counterfactual.Base); ok && base.Refitted() {
-		m, err := counterfactual.New(ctx, base, q.Kernel, p.TrainTargets(), &counterfactual.Options{Limits: linearize.Limits{Memory: p.Limits.Memory}})
+		y := p.TrainTargets()
+		m, err := counterfactual.New(ctx, base, q.Kernel, y, linearize.Limits{Memory: p.Limits.Memory})
 		if err != nil {
 			return err
 		}
-		v.refits = &refits{model: m}
+		v.refits = &refits{model: m, y: y}
 	}
 	if !late {
 		if err := v.explainer.Prepare(ctx); err != nil {

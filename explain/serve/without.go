@@ -11,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/counterfactual"
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -50,6 +51,7 @@ func (s *service) toFirstOrder(ctx context.Context, a *answer, rows []int) (*inf
 // a digit is drawn, many requests take the same examples out.
 type refits struct {
 	model *counterfactual.Model
+	y     *gp.Targets // of all training examples
 
 	mutex  sync.Mutex
 	latest []*removal // the last one first
@@ -81,7 +83,7 @@ func (r *refits) without(ctx context.Context, rows []int) (*counterfactual.Poste
 	one.mutex.Lock()
 	defer one.mutex.Unlock()
 	if one.latent == nil {
-		p, err := r.model.Fit(ctx, counterfactual.Without(rows...))
+		p, err := r.model.Fit(ctx, r.y.Without(rows...), nil)
 		if err != nil && !interrupted(err) {
 			err = refuse(422, "undefined", fmt.Errorf("without: %w; take others out", err))
 		}

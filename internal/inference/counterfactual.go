@@ -31,7 +31,7 @@ func Counterfactual(ctx context.Context, c *job.Job, p *problem.Problem, q *Post
 		return nil, err
 	}
 	kernel := ntk.New(q.Prior(), p.Model.Net.Theta())
-	return counterfactual.New(ctx, q.Dual.(counterfactual.Base), kernel, p.TrainTargets(), &counterfactual.Options{Limits: p.Bounds(c)})
+	return counterfactual.New(ctx, q.Dual.(counterfactual.Base), kernel, p.TrainTargets(), p.Bounds(c))
 }
 
 // Changeable returns an error, which names the flag or verb, unless it is defined what a posterior of this method
@@ -97,7 +97,7 @@ func SmallestFlip(ctx context.Context, p *problem.Problem, q *Posterior, m *coun
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	without, err := m.Fit(ctx, counterfactual.Without(found.Rows...))
+	without, err := m.Fit(ctx, p.TrainTargets().Without(found.Rows...), nil)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -313,9 +313,22 @@ func (t *Task) sharesTo(dst, q []float64) {
 	}
 }
 
-// Relabelled is what a training row with another label, a number of a class, is to a posterior that is fitted to it: its
-// target, and its weight, 0 where that stays as it is.
-func (p *Problem) Relabelled(class int) (y []float64, weight float64) {
+// Relabelled returns the targets of the training rows where the rows at these positions are of other classes.
+func (p *Problem) Relabelled(at, classes []int) *gp.Targets {
+	to := p.TrainTargets().Without()
+	to.Y = mat.DenseCopyOf(to.Y)
+	for k, i := range at {
+		y, weight := p.relabelled(classes[k])
+		if to.Y.SetRow(i, y); weight > 0 {
+			to.Weights[i] = weight
+		}
+	}
+	return to
+}
+
+// relabelled is what a training row of a class is to a posterior that is fitted to it: its target, and its weight, 0
+// where that stays as it is.
+func (p *Problem) relabelled(class int) (y []float64, weight float64) {
 	t, soft := p.Task, p.Task.soft(p.Examples.Train)
 	if t.Loss.plain() && !soft {
 		return []float64{float64(class)}, 0

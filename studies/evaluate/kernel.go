@@ -271,7 +271,8 @@ func between(lo, hi int) []int {
 // Attribute is one Newton step, this goes on to the mode. With Kernel.AtTheta it is an
 // error.
 func (f *KernelFit) LeaveOut(ctx context.Context, rows []int) (*mat.Dense, error) {
-	model, err := counterfactual.New(ctx, f.post, f.kernel, gp.NewTargets(f.p.Y, f.p.Likelihood), &counterfactual.Options{Limits: linearize.Limits{Memory: f.p.MaxMemory}})
+	y := gp.NewTargets(f.p.Y, f.p.Likelihood)
+	model, err := counterfactual.New(ctx, f.post, f.kernel, y, linearize.Limits{Memory: f.p.MaxMemory})
 	if err != nil {
 		return nil, err
 	}
@@ -279,28 +280,29 @@ func (f *KernelFit) LeaveOut(ctx context.Context, rows []int) (*mat.Dense, error
 	if err != nil {
 		return nil, err
 	}
-	at, err := model.At(ctx, x)
-	if err != nil {
+	t, c := x.F.Dims()
+	var cross mat.Dense // κ(x,X), T·C×N·C
+	if err := ntk.BlockContextTo(ctx, f.kernel, &cross, x, f.train); err != nil {
 		return nil, err
 	}
-	t, c := x.F.Dims()
-	w := mat.NewDense(t, c, nil)
+	of := mat.NewDense(t, f.train.Len()*c, nil) // wᵀκ(x,X) for the gradient w of each target
 	for k := range t {
-		f.p.target().GradientTo(w.RawRowView(k), f.p.TestY.RawRowView(k), x.F.RawRowView(k))
+		w := make([]float64, c)
+		f.p.target().GradientTo(w, f.p.TestY.RawRowView(k), x.F.RawRowView(k))
+		for j, v := range w {
+			dense.Axpy(of.RawRowView(k), v, cross.RawRowView(k*c+j))
+		}
 	}
-	lost, mean := mat.NewDense(t, len(rows), nil), mat.NewDense(t, c, nil)
+	lost := mat.NewDense(t, len(rows), nil)
 	for j, i := range rows {
-		without, err := model.Fit(ctx, counterfactual.Without(i))
+		without, err := model.Fit(ctx, y.Without(i), nil)
 		if err != nil {
 			return nil, err
 		}
-		if err := at.MeanTo(ctx, mean, without); err != nil {
-			return nil, err
-		}
-		mean.Sub(at.Mean(), mean)
-		for k := range t {
-			lost.Set(k, j, dense.Dot(w.RawRowView(k), mean.RawRowView(k)))
-		}
+		// m + K_*n α before, less after
+		alpha := mat.NewVecDense(f.train.Len()*c, nil)
+		alpha.SubVec(mat.NewVecDense(alpha.Len(), f.post.Alpha()), mat.NewVecDense(alpha.Len(), without.Alpha()))
+		lost.ColView(j).(*mat.VecDense).MulVec(of, alpha)
 	}
 	return lost, nil
 }
