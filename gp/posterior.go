@@ -223,6 +223,9 @@ func (p *Posterior) identify(ctx context.Context) error {
 // Data returns the training examples.
 func (p *Posterior) Data() linearize.Source { return p.mean.Data }
 
+// TrainingSet identifies the training examples; it must not be changed.
+func (p *Posterior) TrainingSet() *TrainingSet { return p.mean.Set }
+
 // Sites returns the sites that the posterior is built on, with Λ of all rows; they must not be changed.
 func (p *Posterior) Sites() *Sites { return p.mean.Sites }
 
@@ -283,8 +286,11 @@ func (p *Posterior) EvidenceRefit() Evidence {
 }
 
 // EvidenceLinearGaussian is the evidence of the linear-Gaussian model with the posterior's sites (E8), at any function
-// values. It takes TrainingMean.
+// values. It takes TrainingMean, unless the solver has the evidence.
 func (p *Posterior) EvidenceLinearGaussian(ctx context.Context) (Evidence, error) {
+	if s, ok := p.Solver.(interface{ EvidenceLinearGaussian() Evidence }); ok {
+		return s.EvidenceLinearGaussian(), nil
+	}
 	s := p.mean.Sites
 	d, err := p.TrainingMean(ctx)
 	if err != nil {
@@ -315,6 +321,21 @@ func (p *Posterior) TrainingMean(ctx context.Context) ([]float64, error) {
 		floats.Add(part, m)
 		return ctx.Err()
 	})
+}
+
+// TrainingMeanTo writes the mean of PredictTo at the training examples x, n×C, which are in the given rows of Data: that
+// from which LeaveOneOutTo takes its step.
+func (p *Posterior) TrainingMeanTo(ctx context.Context, mean *mat.Dense, rows []int, x *linearize.Batch) error {
+	t, c := x.Len(), x.Outputs()
+	dense.SizeTo(mean, t, c)
+	if k, ok := p.Solver.(KernelSolver); ok && p.solverMean() {
+		f := k.TrainingMean()
+		for k, i := range rows {
+			mean.SetRow(k, f[i*c:(i+1)*c])
+		}
+		return ctx.Err()
+	}
+	return p.meanTo(ctx, mean, x)
 }
 
 // PredictTo implements Latent. The mean takes one product with the Jacobian of x.
@@ -443,48 +464,36 @@ func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, row
 	if cov == nil {
 		cov = mat.NewDense(t*c, c, nil)
 	}
-	if err := p.withoutTo(ctx, mean, cov, rows, x); err != nil || mean == nil {
-		return err
-	}
 	r := p.residuals(rows)
-	for i := range t {
-		// mean_−i = f − cov_−i r (E17)
-		for j, row := 0, mean.RawRowView(i); j < c; j++ {
-			row[j] -= floats.Dot(cov.RawRowView(i*c+j), r[i*c:(i+1)*c])
-		}
-	}
-	return nil
-}
-
-// withoutTo writes the mean, and the covariance of training examples without the example itself (E17).
-func (p *Posterior) withoutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error {
 	if s, ok := p.Solver.(OwnSolver); ok {
-		if err := s.LeaveOneOutTo(ctx, nil, cov, rows, x); err != nil {
+		if err := s.LeaveOneOutTo(ctx, nil, cov, rows, x); err != nil || mean == nil {
 			return err
 		}
-		if k, ok := s.(KernelSolver); ok && mean != nil && p.solverMean() {
-			f := k.TrainingMean()
-			_, c := mean.Dims()
-			for t, i := range rows {
-				mean.SetRow(t, f[i*c:(i+1)*c])
-			}
-			return nil
+		if err := p.TrainingMeanTo(ctx, mean, rows, x); err != nil {
+			return err
 		}
-		return p.meanTo(ctx, mean, x)
+		for k := range rows {
+			f := mean.RawRowView(k)
+			leftOutTo(f, dense.Slice(cov, k*c, (k+1)*c), f, r[k*c:(k+1)*c])
+		}
+		return nil
 	}
-	_, c := p.mean.Sites.F.Dims()
 	var rest, prior *mat.Dense
 	if _, ok := p.Solver.(SplitSolver); ok {
-		rest, prior = mat.NewDense(len(rows)*c, c, nil), mat.NewDense(len(rows)*c, c, nil)
+		rest, prior = mat.NewDense(t*c, c, nil), mat.NewDense(t*c, c, nil)
 		p.mean.Kernel.DiagTo(prior, x)
 	}
 	if err := p.splitTo(ctx, mean, cov, rest, x); err != nil {
 		return err
 	}
-	return par.Do(ctx, len(rows), func(k int) error {
+	return par.Do(ctx, t, func(k int) error {
 		lo, hi := k*c, (k+1)*c
-		own := dense.Slice(cov, lo, hi)
-		LeaveOneOutFrom(nil, own, mat.DenseCopyOf(own), dense.Slice(p.mean.Sites.Root, rows[k]*c, (rows[k]+1)*c), nil, nil, make([]float64, c))
+		own, f := dense.Slice(cov, lo, hi), []float64(nil)
+		if mean != nil {
+			f = mean.RawRowView(k)
+		}
+		// mean_−i = f − cov_−i r (E17)
+		LeaveOneOutFrom(f, own, mat.DenseCopyOf(own), dense.Slice(p.mean.Sites.Root, rows[k]*c, (rows[k]+1)*c), nil, f, r[lo:hi])
 		if rest == nil {
 			return nil
 		}
@@ -535,7 +544,14 @@ func (p *Posterior) residuals(rows []int) []float64 {
 func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (Cross, error) {
 	t, _ := p.mean.Set.Check(x)
 	if s, ok := p.Solver.(CrossSolver); ok {
-		return s.Cross(ctx, x)
+		q, err := s.Cross(ctx, x)
+		if err != nil {
+			return nil, err
+		}
+		if q, ok := q.(CombinedCross); ok {
+			return checkedCombined{q, p.mean.Set}, nil
+		}
+		return checkedCross{q, p.mean.Set}, nil
 	}
 	q := &jacobianCross{kernel: p.mean.Kernel, set: p.mean.Set, x: x}
 	if t == 0 {
@@ -544,6 +560,29 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (Cross, error
 	var err error
 	q.posterior, err = p.Solver.Jacobian(ctx, x)
 	return q, err
+}
+
+// A checkedCross is that of a CrossSolver. It checks the training examples that it is given.
+type checkedCross struct {
+	Cross
+	set *TrainingSet
+}
+
+// TileTo implements Cross.
+func (q checkedCross) TileTo(ctx context.Context, dst *mat.Dense, first int, train *linearize.Batch, t Terms) error {
+	q.set.CheckTile(first, train)
+	return q.Cross.TileTo(ctx, dst, first, train, t)
+}
+
+// A checkedCombined is a checkedCross that is a CombinedCross.
+type checkedCombined struct {
+	CombinedCross
+	set *TrainingSet
+}
+
+// TileTo implements Cross.
+func (q checkedCombined) TileTo(ctx context.Context, dst *mat.Dense, first int, train *linearize.Batch, t Terms) error {
+	return checkedCross{q.CombinedCross, q.set}.TileTo(ctx, dst, first, train, t)
 }
 
 // A jacobianCross is the Cross of inputs x whose posterior Jacobian is known.

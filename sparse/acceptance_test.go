@@ -169,7 +169,7 @@ func TestAllInducingRefit(t *testing.T) {
 			ask := func(r *reference) *answers { return r.refitted(t, r.Exact(t)) }
 			r.eachSelection(t, a.others, ask, func(t *testing.T, r *reference, z *sparse.Inducing, want *answers) {
 				p := testref.Must(sparse.Refit(t.Context(), r.Kernel, r.Train, r.Targets(), z, nil))(t)
-				got := r.ask(t, p, p.PseudoTargets(), p.Alpha(), p.EvidenceRefit(), p.EvidenceLinearGaussian())
+				got := r.ask(t, p, p.PseudoTargets(), p.Alpha(), p.EvidenceRefit(), p.Projected.EvidenceLinearGaussian())
 				a.requireAnswers(t, "refit", got, want)
 			})
 		})
@@ -212,7 +212,7 @@ func (r *reference) permutation(t *testing.T, s selection) *sparse.Inducing {
 func (r *reference) fittedSparse(t *testing.T, p *sparse.Posterior) *answers {
 	t.Helper()
 	at := p.EvidenceAtTheta(gp.Scatter(r.Prior, r.Net.Theta()))
-	return r.ask(t, p, p.PseudoTargets(), p.Alpha(), at, p.EvidenceLinearGaussian())
+	return r.ask(t, p, p.PseudoTargets(), p.Alpha(), at, p.Projected.EvidenceLinearGaussian())
 }
 
 // nested are numbers of inducing examples, the largest a sixth to all of N.

@@ -98,3 +98,17 @@ func BenchmarkSolve(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkFit is a whole fit, and predictions of as many examples as are inducing.
+func BenchmarkFit(b *testing.B) {
+	const n, m, c = 1000, 200, 10
+	x, s, k := leNet(b, n)
+	z := testref.Must(sparse.Select(b.Context(), sparse.Uniform{}, k, x, m, nil))(b)
+	b.Run(fmt.Sprintf("lenet5/N=%d/M=%d/C=%d", n, m, c), func(b *testing.B) {
+		var mean, cov mat.Dense
+		for b.Loop() {
+			p := testref.Must(sparse.Fit(b.Context(), k, x, s, z, nil))(b)
+			require.NoError(b, p.PredictTo(b.Context(), &mean, &cov, z.Batch))
+		}
+	})
+}

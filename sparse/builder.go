@@ -177,7 +177,7 @@ func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign
 			first = n
 		}
 	}
-	f, a := newFeatures(b.b, n), newAdder(b.b, sums, n, sign)
+	f, a := newFeatures(b.b, n), newAdder(b.b, sums, n, b.b.c, sign)
 	do := func(p chunk) error {
 		phi, err := f.of(ctx, p)
 		if err != nil {
@@ -248,13 +248,27 @@ func (b *basis) eachChunkOf(ctx context.Context, x linearize.Source, c int, o *O
 	})
 }
 
-// eachSum calls do with one chunk after another of sums of outputs: the examples of
-// src have one output each, with the weights in the rows of w.
-func (b *basis) eachSum(ctx context.Context, src linearize.Source, w *mat.Dense, o *Options, stage string, do func(p chunk) error) error {
-	return b.eachChunkOf(ctx, src, 1, o, stage, func(p chunk) error {
-		p.sums = dense.Slice(w, p.first, p.first+p.rows)
+// Observations are what a pass runs over: training examples with all their outputs, or sums of outputs of examples.
+type observations struct {
+	x        linearize.Source
+	sites    sites.Arrays
+	sums     *mat.Dense // of sums, the weights, a row for each; else nil
+	examples []int      // of sums, the training example of each
+}
+
+// each calls do with one chunk after another. Errors name the training example.
+func (s observations) each(ctx context.Context, b *basis, o *Options, stage string, do func(p chunk) error) error {
+	if s.sums == nil {
+		return b.eachChunk(ctx, s.x, o, stage, do)
+	}
+	err := b.eachChunkOf(ctx, s.x, 1, o, stage, func(p chunk) error {
+		p.sums = dense.Slice(s.sums, p.first, p.first+p.rows)
 		return do(p)
 	})
+	if e, ok := err.(*gp.NotFiniteError); ok && s.examples != nil {
+		e.Row = s.examples[e.Row]
+	}
+	return err
 }
 
 // A features computes the features φ of one chunk after another in the same

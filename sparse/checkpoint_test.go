@@ -85,7 +85,7 @@ func (q *problem) bits(t *testing.T, p *sparse.Posterior) []byte {
 	var mean, cov mat.Dense
 	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.Test))
 	out := testref.Must(p.Sums().MarshalBinary())(t)
-	s, ev := p.Sites(), p.EvidenceLinearGaussian()
+	s, ev := p.Sites(), p.Projected.EvidenceLinearGaussian()
 	numbers := [][]float64{flat(&mean), flat(&cov), p.Alpha(), p.PseudoTargets(), flat(s.F), flat(s.Residual), flat(s.Lambda), flat(s.Root),
 		{s.LogLik, ev.Value, ev.LogLik, ev.Scatter, ev.LogDet, p.TraceError()}}
 	if p.Refitted() {

@@ -39,7 +39,7 @@ func (q *problem) everything(t *testing.T, p *sparse.Posterior) []float64 {
 	var mean, cov, joint, self mat.Dense
 	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.Test))
 	require.NoError(t, p.JointTo(t.Context(), nil, &joint, q.Test))
-	require.NoError(t, p.SelfTo(t.Context(), &self, q.Test))
+	require.NoError(t, p.SplitTo(t.Context(), nil, &self, nil, q.Test))
 	left, leftCov := q.leftOut(t, p, 1, 4, q.N-1)
 	out := append(flat(&mean), flat(&cov)...)
 	out = append(append(out, flat(left)...), flat(leftCov)...)
@@ -47,7 +47,7 @@ func (q *problem) everything(t *testing.T, p *sparse.Posterior) []float64 {
 	out = append(append(out, p.Alpha()...), p.PseudoTargets()...)
 	out = append(out, flat(crossOf(t, p, q.Test, q.Train, q.N, gp.PosteriorTerms))...)
 	grad := testref.Must(p.GradientLinearGaussian(t.Context(), q.groups()))(t)
-	return append(append(out, grad...), p.EvidenceLinearGaussian().Value, p.TraceError())
+	return append(append(out, grad...), p.Projected.EvidenceLinearGaussian().Value, p.TraceError())
 }
 
 // large has several chunks and panels, each with a rest.

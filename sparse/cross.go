@@ -12,6 +12,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/jacobian"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -31,7 +32,7 @@ const preparedBytes = 1 << 30
 // Where K_ZZ has full rank, the result is a gp.CombinedCross. Where K_ZZ is
 // singular to working precision, a tile is a product of features instead. Those
 // do not amplify rounding, so that the terms still add up to the mean.
-func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, error) {
+func (p *Projected) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, error) {
 	t, c := p.checkInputs(x)
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -78,6 +79,36 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, er
 	return combinedCross{q}, nil
 }
 
+// Jacobian implements gp.Solver: J(x) − k_*Z (K_ZZ⁻¹ − A⁻¹) J_Z. The kernel between it and another Jacobian is the
+// covariance of JointTo. It takes 8·T·C·P bytes.
+func (p *Projected) Jacobian(ctx context.Context, x *linearize.Batch) (*linearize.Batch, error) {
+	t, c := p.checkInputs(x)
+	need := func(t int) int64 { return memory.Mul(8, memory.Mul(memory.Mul(int64(t), int64(c)), int64(x.P))) }
+	if err := gp.CheckMemory("a posterior Jacobian", gp.TestExamples, t, p.o.Memory, need); err != nil {
+		return nil, err
+	}
+	all := chunk{x: x, rows: t * c}
+	k, err := newFeaturesOf(p.b, all.rows).cross(all)
+	if err != nil {
+		return nil, err
+	}
+	s, err := p.root(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	half, err := s.times(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	weights := dense.New(p.b.rows(), all.rows)
+	if err := dense.GemmContext(ctx, blas.NoTrans, blas.Trans, -1, s.General, half, 0, weights); err != nil {
+		return nil, err
+	}
+	sum := jacobian.Sum{}
+	sum.Copy(x)
+	return sum.Batch, sum.Add(ctx, p.b.z.Batch, weights)
+}
+
 // prepare returns the product κ(·, z) w, prepared where k can.
 func prepare(k ntk.Kernel, z *linearize.Batch, w *mat.Dense) ntk.Product {
 	switch k := k.(type) {
@@ -119,7 +150,7 @@ func (f kernelProduct) MulTo(dst *mat.Dense, a *linearize.Batch) {
 // A cross computes k_*Z A⁻¹ k_Zi for the posterior terms (E13), and q_*i for the
 // raw ones.
 type cross struct {
-	p      *Posterior
+	p      *Projected
 	rows   int
 	kernel ntk.Product // κ(·, Z) times the weights of the posterior terms, then of the raw
 
@@ -133,8 +164,7 @@ type cross struct {
 var _ gp.Cross = (*cross)(nil)
 
 // TileTo implements gp.Cross.
-func (q *cross) TileTo(ctx context.Context, dst *mat.Dense, first int, train *linearize.Batch, t gp.Terms) error {
-	q.p.set.CheckTile(first, train)
+func (q *cross) TileTo(ctx context.Context, dst *mat.Dense, _ int, train *linearize.Batch, t gp.Terms) error {
 	return q.tileTo(ctx, dst, train, t)
 }
 

@@ -275,3 +275,17 @@ func TestCrossMultipliesOnce(t *testing.T) {
 	tile(other, gp.RawTerms, 1)
 	tile(q.Train, gp.RawTerms, 1)
 }
+
+// The kernel between the posterior Jacobian of x and another Jacobian is the joint covariance, also where K_ZZ is singular.
+func TestJacobian(t *testing.T) {
+	each(t, func(t *testing.T, q *problem) {
+		z := q.some(t)
+		for _, z := range []*sparse.Inducing{z, q.inducing(t, append(append([]int(nil), z.Rows...), z.Rows[0])...)} {
+			p := q.fit(t, z, linear())
+			var want, got mat.Dense
+			require.NoError(t, p.JointTo(t.Context(), nil, &want, q.Test))
+			q.Kernel.BlockTo(&got, testref.Must(p.Solver.Jacobian(t.Context(), q.Test))(t), q.Test)
+			requireClose(t, "covariance", &got, &want, 1e-9)
+		}
+	})
+}

@@ -79,7 +79,7 @@
 // so a Posterior is a gp.Dual. Its Cross gives k_*Z A⁻¹ k_Zi for the posterior
 // terms and q_*i for the raw ones. Neither includes the residual k_*i − q_*i,
 // which does not enter the mean. The covariance of PredictTo includes the
-// residual of an example, that of SelfTo does not.
+// residual of an example, the first part of SplitTo does not.
 //
 // # Numerics
 //

@@ -36,16 +36,23 @@ func (p *Projected) EvidenceLowerBound() gp.Evidence {
 	return bounded(e.LogLik, e.Scatter, p.logDet+p.sums.weighted, gp.Lower)
 }
 
-// EvidenceAtTheta returns the Laplace evidence at θ* (E7), for a posterior whose
-// sites are at f(x;θ*). scatter is (θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀), see gp.Scatter. It is an upper
-// bound, because Q ≤ K, except for a subset of data.
-func (p *Projected) EvidenceAtTheta(scatter float64) gp.Evidence {
-	b := gp.Upper
-	if p.ofSubset {
-		b = gp.None
+// LogDet implements gp.Solver, with log det A'.
+func (p *Projected) LogDet() float64 { return p.logDet }
+
+// LogDetBound implements gp.BoundSolver. At θ* the evidence is an upper bound, because Q ≤ K. That of a refit, whose mode is
+// that in the span of the inducing examples, may be off either way. That of a subset of data is exact.
+func (p *Projected) LogDetBound() gp.Bound {
+	if p.ofSubset || p.refit {
+		return gp.None
 	}
+	return gp.Upper
+}
+
+// EvidenceAtTheta returns the Laplace evidence at θ* (E7), for a posterior whose
+// sites are at f(x;θ*). scatter is (θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀), see gp.Scatter.
+func (p *Projected) EvidenceAtTheta(scatter float64) gp.Evidence {
 	// Σ log p(y|f) − ½(θ*−μ₀)ᵀΣ₀⁻¹(θ*−μ₀) − ½ log det A' (E7)
-	return bounded(p.sums.logLik, scatter, p.logDet, b)
+	return bounded(p.sums.logLik, scatter, p.logDet, p.LogDetBound())
 }
 
 // EvidenceAtThetaLowerBound returns EvidenceAtTheta minus ½ Σ tr Λ_i(k_ii − q_ii), a
@@ -60,14 +67,4 @@ func (p *Projected) needAllData() {
 	if p.ofSubset {
 		panic("sparse: a subset of data has no lower bound of the evidence of all data")
 	}
-}
-
-// EvidenceRefit is the Laplace evidence at the mode in the span of the inducing
-// examples (E9). It panics on a posterior that was not refitted.
-func (p *Posterior) EvidenceRefit() gp.Evidence {
-	if !p.refit {
-		panic("sparse: the evidence (E9) needs a refit")
-	}
-	// Σ log p(y|f̂) − ½wᵀw − ½ log det A' (E9)
-	return gp.NewEvidence(p.sites.LogLik, floats.Dot(p.w, p.w), p.logDet)
 }

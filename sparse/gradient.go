@@ -3,6 +3,7 @@ package sparse
 import (
 	"context"
 
+	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -10,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -50,6 +52,7 @@ func (p *Posterior) GradientAtTheta(ctx context.Context, groups []ntk.Kernel, sc
 // V_g = K^g_Zn, S_g = K^g_ZZ, U = K_ZZ⁻¹K_Zn = GΦ.
 type gradient struct {
 	p      *Posterior
+	sites  sites.Arrays
 	fit    float64 // 1: the data term is differentiated; 0: the log det alone
 	groups []ntk.Kernel
 	grad   []float64
@@ -61,7 +64,7 @@ func (p *Posterior) gradient(ctx context.Context, groups []ntk.Kernel, fit float
 	if p.subset != nil {
 		return p.subset.gradient(ctx, groups, fit)
 	}
-	r, c := p.Rank(), p.b.c
+	c := p.b.c
 	err := p.b.z.checkMemory("a gradient", p.o.Memory, func(m int) int64 {
 		// Two squares and a group's K_ZZ; four tiles of features.
 		mc := memory.Mul(int64(m), int64(p.b.per))
@@ -70,11 +73,11 @@ func (p *Posterior) gradient(ctx context.Context, groups []ntk.Kernel, fit float
 	if err != nil {
 		return nil, err
 	}
-	rows := min(p.x.Len(), linearize.Tile(c)) * c
+	rows := min(p.Data().Len(), linearize.Tile(c)) * c
 	buf := func(cols int) []float64 { return make([]float64, rows*cols) }
-	g := &gradient{p: p, fit: fit, groups: groups, grad: make([]float64, len(groups)), x: buf(r), cross: buf(p.b.rows())}
-	f := newFeatures(p.b, p.x.Len())
-	err = p.b.eachChunk(ctx, p.x, &p.o, StageData, func(t chunk) error {
+	g := &gradient{p: p, sites: sites.Of(p.Sites()), fit: fit, groups: groups, grad: make([]float64, len(groups)), x: buf(p.Rank()), cross: buf(p.b.rows())}
+	f := newFeatures(p.b, p.Data().Len())
+	err = p.b.eachChunk(ctx, p.Data(), &p.o, StageData, func(t chunk) error {
 		phi, err := f.of(ctx, t)
 		if err != nil {
 			return err
@@ -90,7 +93,7 @@ func (p *Posterior) gradient(ctx context.Context, groups []ntk.Kernel, fit float
 // add adds tr(2UHV_gᵀ) of the examples of a chunk.
 func (g *gradient) add(ctx context.Context, t chunk, phi blas64.General) error {
 	p, c := g.p, g.p.b.c
-	x, local := dense.In(g.x, t.rows, phi.Cols), p.local.Slice(t.first, t.first+t.x.Len())
+	x, local := dense.In(g.x, t.rows, phi.Cols), g.sites.Slice(t.first, t.first+t.x.Len())
 	err := par.Do(ctx, t.x.Len(), func(i int) error {
 		mulTransRoot(dense.Rows(x, i*c, (i+1)*c), dense.Rows(phi, i*c, (i+1)*c), local.Block(local.Lambda, i))
 		return nil
@@ -105,7 +108,7 @@ func (g *gradient) add(ctx context.Context, t chunk, phi blas64.General) error {
 	if x, err = p.b.weights(ctx, x); err != nil {
 		return err
 	}
-	alpha := p.alpha[t.first*c:]
+	alpha := p.Alpha()[t.first*c:]
 	dense.EachRow(x, func(i int, row []float64) {
 		floats.Scale(-1, row)
 		floats.AddScaled(row, g.fit*alpha[i], p.v)
@@ -126,24 +129,16 @@ func (g *gradient) add(ctx context.Context, t chunk, phi blas64.General) error {
 
 // addInducing subtracts tr(UHUᵀ S_g), where UHUᵀ = ½fit·vvᵀ − ½G(I − A'⁻¹)Gᵀ.
 func (g *gradient) addInducing(ctx context.Context) error {
-	p, r := g.p, g.p.Rank()
-	h, err := p.explained(ctx)
+	p := g.p
+	root, err := p.root(ctx, false)
 	if err != nil {
 		return err
 	}
-	mid := dense.New(r, r)
-	floats.ScaleTo(mid.Data, .5, h.Data)
-	// G(…)Gᵀ: the rows, then, the middle being symmetric, the columns.
-	left, err := p.b.weights(ctx, mid)
-	if err != nil {
+	both := dense.New(root.Rows, root.Rows)
+	if err := dense.SyrkContext(ctx, blas.NoTrans, .5, root.General, 0, dense.Lower(both)); err != nil {
 		return err
 	}
-	across := dense.New(left.Cols, left.Rows)
-	dense.TransposeTo(across, left)
-	both, err := p.b.weights(ctx, across)
-	if err != nil {
-		return err
-	}
+	dense.MirrorLower(both)
 	for n, k := range g.groups {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -56,44 +55,22 @@ func (b *Builder) AddKept(ctx context.Context, x linearize.Source, s *gp.Sites, 
 	if x.Len() == 0 {
 		return nil
 	}
-	local, err := keptSites(b.b, x, s, kept)
+	local, rows, err := keptRows(b.b, x, s, kept)
 	if err != nil {
 		return err
 	}
 	sums := newSums(b.sums.spec)
-	a := &keptAdder{b: b.b, o: &b.o, sums: sums, x: x, sites: local, kept: kept}
-	// Add what the Λ̃ of the kept rows contribute.
-	rows := min(a.kept.Len(), linearize.Tile(1))
-	f, diag, weights := newFeaturesOf(a.b, rows), make([]float64, rows), make([]float64, rows)
-	if err := a.b.eachKept(ctx, a.x, a.kept, a.o, StageData, func(p chunk) error {
+	f, a := newFeaturesOf(b.b, min(kept.Len(), linearize.Tile(1))), newAdder(b.b, sums, kept.Len(), 1, 1)
+	if err := rows.each(ctx, b.b, &b.o, StageData, func(p chunk) error {
 		phi, err := f.of(ctx, p)
 		if err != nil {
 			return err
 		}
-		prior, w := mat.NewDense(p.rows, 1, diag[:p.rows]), weights[:p.rows]
-		a.b.k.DiagTo(prior, p.x)
-		lambda, ahead := a.kept.Lambda[p.first:p.first+p.rows], make([]float64, p.rows)
-		if err := a.ahead(ahead, p); err != nil {
-			return err
-		}
-		for i, l := range lambda {
-			row := dense.Row(phi, i)
-			// −½ eᵀΛ̃e with e = m − f, and tr Λ̃(k − q)
-			a.sums.expansion -= l * ahead[i] * ahead[i] / 2
-			a.sums.weighted += l * (prior.At(i, 0) - floats.Dot(row, row))
-			// b = r + Λ̃(f − m) (E5)
-			w[i] = l * ahead[i]
-		}
-		dense.Gemv(blas.Trans, 1, phi, dense.Vector(w), 1, dense.Vector(a.sums.rhs))
-		for i, l := range lambda {
-			floats.Scale(math.Sqrt(l), dense.Row(phi, i))
-		}
-		// A' − I += Σ λ φφᵀ (E13)
-		return dense.SyrkContext(ctx, blas.Trans, 1, phi, 1, a.sums.symmetric())
+		return a.add(ctx, p, phi, rows.sites.Slice(p.first, p.first+p.rows))
 	}); err != nil {
 		return err
 	}
-	if err := a.addResiduals(ctx); err != nil {
+	if err := b.addResiduals(ctx, sums, x, local); err != nil {
 		return err
 	}
 	sums.n, sums.logLik = x.Len(), s.LogLik
@@ -105,74 +82,43 @@ func (b *Builder) AddKept(ctx context.Context, x linearize.Source, s *gp.Sites, 
 	return b.sums.Merge(sums)
 }
 
-// keptSites checks the sites and the kept rows of x. It panics where they do not fit.
-func keptSites(b *basis, x linearize.Source, s *gp.Sites, kept *gp.Kept) (sites.Arrays, error) {
-	local, err := sites.New(s, x.Len(), b.c)
-	if err != nil {
-		return local, err
+// keptRows returns the sites of x, and the kept rows as observations λ of uᵀf with no residual. It panics where they do not
+// fit.
+func keptRows(b *basis, x linearize.Source, s *gp.Sites, kept *gp.Kept) (local sites.Arrays, rows observations, err error) {
+	if local, err = sites.New(s, x.Len(), b.c); err != nil {
+		return local, rows, err
 	}
-	if kept.Len() == 0 {
-		return local, gp.ErrNoExamples
+	n := kept.Len()
+	if n == 0 {
+		return local, rows, gp.ErrNoExamples
 	}
 	if _, c := kept.Directions.Dims(); c != b.c {
 		panic("sparse: kept rows of examples with another number of outputs")
 	}
+	at := sites.Arrays{C: 1, F: make([]float64, n), R: make([]float64, n), Lambda: kept.Lambda, Root: make([]float64, n)}
 	for i, e := range kept.Examples {
 		if e < 0 || e >= x.Len() || i > 0 && e < kept.Examples[i-1] {
 			panic("sparse: kept rows are not those of the data, in their order")
 		}
+		at.F[i] = floats.Dot(kept.Directions.RawRowView(i), local.F[e*b.c:(e+1)*b.c])
+		at.Root[i] = math.Sqrt(kept.Lambda[i])
 	}
-	return local, nil
-}
-
-// A keptAdder adds kept rows to sums.
-type keptAdder struct {
-	b     *basis
-	o     *Options
-	sums  *Sums
-	x     linearize.Source
-	sites sites.Arrays
-	kept  *gp.Kept
-}
-
-// eachKept calls do with one chunk of kept rows after another. Errors name the example.
-func (b *basis) eachKept(ctx context.Context, x linearize.Source, kept *gp.Kept, o *Options, stage string, do func(p chunk) error) error {
-	err := b.eachSum(ctx, keptSource{x, kept}, kept.Directions, o, stage, do)
-	if e, ok := err.(*gp.NotFiniteError); ok {
-		e.Row = kept.Examples[e.Row]
-	}
-	return err
-}
-
-// ahead writes uᵀ(f − m) of the rows of p.
-func (a *keptAdder) ahead(dst []float64, p chunk) error {
-	a.b.k.MeanTo(dst, p.x)
-	if err := sites.NotFinite("prior mean", dst, p.first, 1); err != nil {
-		return err
-	}
-	for i, m := range dst {
-		at := a.kept.Examples[p.first+i]
-		dst[i] = floats.Dot(p.sums.RawRowView(i), a.sites.F[at*a.b.c:(at+1)*a.b.c]) - m
-	}
-	return nil
+	return local, observations{x: keptSource{x, kept}, sites: at, sums: kept.Directions, examples: kept.Examples}, nil
 }
 
 // addResiduals adds what the residuals r of all examples contribute: Σ k_Zi r_i and
 // Σ rᵀ(m − f).
-func (a *keptAdder) addResiduals(ctx context.Context) error {
-	c := a.b.c
-	r := mat.NewDense(a.x.Len(), c, a.sites.R)
-	cross := make([]float64, a.b.rows()) // Σ k_Zi r_i
-	add := func(p chunk) error {         // Add Σ k_Zi over the examples of p.
-		ones := mat.NewDense(p.rows, 1, nil)
-		for i := range p.rows {
-			ones.Set(i, 0, 1)
-		}
+func (b *Builder) addResiduals(ctx context.Context, sums *Sums, x linearize.Source, local sites.Arrays) error {
+	c, basis := b.b.c, b.b
+	r := mat.NewDense(x.Len(), c, local.R)
+	cross := make([]float64, basis.rows()) // Σ k_Zi r_i
+	add := func(p chunk) error {           // Add Σ k_Zi over the examples of p.
+		ones := mat.NewDense(p.rows, 1, slices.Repeat([]float64{1}, p.rows))
 		sum := mat.NewDense(len(cross), 1, nil)
-		kernelProduct{a.b.k, p.x, ones}.MulTo(sum, a.b.z.Batch)
+		kernelProduct{basis.k, p.x, ones}.MulTo(sum, basis.z.Batch)
 		if dense.NotFinite(sum.RawMatrix().Data) >= 0 {
 			// The prior variances tell in which example.
-			a.b.k.DiagTo(ones, p.x)
+			basis.k.DiagTo(ones, p.x)
 			if err := sites.NotFiniteRows("cross-kernel", ones, p.first, 1); err != nil {
 				return err
 			}
@@ -181,36 +127,36 @@ func (a *keptAdder) addResiduals(ctx context.Context) error {
 		floats.Add(cross, sum.RawMatrix().Data)
 		return nil
 	}
-	if a.b.g.Rows > 0 {
+	if basis.g.Rows > 0 {
 		// Gᵀ would amplify the rounding of the sum.
-		f := newFeaturesOf(a.b, min(a.x.Len(), linearize.Tile(1)))
+		f := newFeaturesOf(basis, min(x.Len(), linearize.Tile(1)))
 		add = func(p chunk) error {
 			phi, err := f.of(ctx, p)
 			for i := range phi.Rows {
-				floats.Add(a.sums.rhs, dense.Row(phi, i))
+				floats.Add(sums.rhs, dense.Row(phi, i))
 			}
 			return err
 		}
 	}
-	quiet := *a.o
+	quiet := b.o
 	quiet.Progress = nil
-	err := a.b.eachSum(ctx, linearize.Combine(a.x, r), r, &quiet, StageData, func(p chunk) error {
+	err := observations{x: linearize.Combine(x, r), sums: r}.each(ctx, basis, &quiet, StageData, func(p chunk) error {
 		m := make([]float64, p.rows)
-		a.b.k.MeanTo(m, p.x)
+		basis.k.MeanTo(m, p.x)
 		if err := sites.NotFinite("prior mean", m, p.first, 1); err != nil {
 			return err
 		}
 		for i, v := range m {
 			at := (p.first + i) * c
-			a.sums.expansion += v - floats.Dot(a.sites.R[at:at+c], a.sites.F[at:at+c])
+			sums.expansion += v - floats.Dot(local.R[at:at+c], local.F[at:at+c])
 		}
 		return add(p)
 	})
-	if err != nil || a.b.g.Rows > 0 {
+	if err != nil || basis.g.Rows > 0 {
 		return err
 	}
-	phi, err := a.b.solve(ctx, chunk{}, dense.In(cross, 1, len(cross)), blas64.General{})
-	floats.Add(a.sums.rhs, phi.Data)
+	phi, err := basis.solve(ctx, chunk{}, dense.In(cross, 1, len(cross)), blas64.General{})
+	floats.Add(sums.rhs, phi.Data)
 	return err
 }
 
@@ -221,42 +167,23 @@ func (p *Projected) WithKept(ctx context.Context, x linearize.Source, s *gp.Site
 	if err := p.checkData(x); err != nil {
 		return nil, err
 	}
-	local, err := keptSites(p.b, x, s, kept)
+	local, rows, err := keptRows(p.b, x, s, kept)
 	if err != nil {
 		return nil, err
 	}
-	thin := kept.Thin(s)
-	q := &Posterior{Projected: p, x: x, sites: thin, local: sites.Of(thin), warnings: p.Warnings()}
-	q.pseudo, q.alpha = append([]float64(nil), local.R...), append([]float64(nil), local.R...)
-	if err := q.identify(ctx); err != nil {
-		return nil, err
-	}
-	mean, err := p.b.product(ctx, p.w)
+	set, err := p.identify(ctx, x)
 	if err != nil {
 		return nil, err
 	}
-	a := &keptAdder{b: p.b, o: &p.o, x: x, sites: local, kept: kept}
-	c := p.b.c
-	err = p.b.eachKept(ctx, x, kept, &p.o, StageDual, func(t chunk) error {
-		ahead, v := make([]float64, t.rows), mat.NewDense(t.rows, 1, nil)
-		if err := a.ahead(ahead, t); err != nil {
-			return err
-		}
-		if err := mean(v, t); err != nil {
-			return err
-		}
-		if err := sites.NotFiniteRows("dual vector", v, t.first, 1); err != nil {
-			return err
-		}
-		for i := range t.rows {
-			at, u, l := kept.Examples[t.first+i]*c, t.sums.RawRowView(i), kept.Lambda[t.first+i]
-			// b = r + Λ̃(f − m), α = b − Λ̃K_nZ A⁻¹c
-			floats.AddScaled(q.pseudo[at:at+c], l*ahead[i], u)
-			floats.AddScaled(q.alpha[at:at+c], l*(ahead[i]-v.At(i, 0)), u)
-		}
-		return nil
-	})
-	return q, err
+	pseudo, alpha := make([]float64, kept.Len()), make([]float64, kept.Len())
+	if err := p.dual(ctx, rows, pseudo, alpha, nil, new(gp.Untrained)); err != nil {
+		return nil, err
+	}
+	// b = r + Λ̃(f − m), α = b − Λ̃K_nZ A⁻¹c
+	mean := gp.DualMean{Data: x, Sites: kept.Thin(s), Set: set, Pseudo: slices.Clone(local.R), Alpha: slices.Clone(local.R)}
+	kept.AddTo(mean.Pseudo, pseudo)
+	kept.AddTo(mean.Alpha, alpha)
+	return p.over(mean), nil
 }
 
 // A keptSource is a Source whose examples are the kept rows of those of another, with

@@ -9,8 +9,31 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 )
+
+// PseudoCovarianceTo writes the covariance of b_i over labels of training example i that
+// are drawn from what the other examples predict for it, through the inducing examples,
+// n·C×C: Λ_i + Λ_i cov_−i Λ_i = (Λ_i⁻¹ − h_i)⁻¹ with the cov_−i of φᵀw alone, without the
+// residual k_ii − q_ii. It is zero outside a subset of data. rows and x are those of
+// InfluenceTo. C(x*,x_i) times it times C(x_i,x*) is what the example takes off the
+// variance of the mean at x*, through the inducing examples.
+func (p *Posterior) PseudoCovarianceTo(ctx context.Context, v *mat.Dense, rows []int, x *linearize.Batch) error {
+	if err := p.InfluenceTo(ctx, v, new(mat.Dense), rows, x); err != nil {
+		return err
+	}
+	c, s := p.b.c, p.Sites()
+	return par.Do(ctx, len(rows), func(at int) error {
+		v, lo, hi := dense.Slice(v, at*c, (at+1)*c), rows[at]*c, (rows[at]+1)*c
+		gp.LeaveOneOutFrom(nil, v, mat.DenseCopyOf(v), dense.Slice(s.Root, lo, hi), nil, nil, make([]float64, c))
+		lambda, moved := dense.Slice(s.Lambda, lo, hi), new(mat.Dense)
+		// Λ_i + Λ_i cov_−i Λ_i (E17)
+		moved.Product(lambda, v, lambda)
+		v.Add(lambda, moved)
+		return nil
+	})
+}
 
 // stillMean is the distance, relative to the standard deviation without the example,
 // by which leaving out an example must be able to move its mean for LeaveOneOutBy to
@@ -34,7 +57,7 @@ func (p *Posterior) LeaveOneOutBy(ctx context.Context, kept *gp.Thinned, mean, c
 	if p.linearMean() {
 		panic("sparse: leave-one-out by kept rows is for the mean f(x;θ*)")
 	}
-	t, c := p.set.CheckRows(rows, x)
+	t, c := len(rows), p.b.c
 	dense.SizeTo(mean, t, c)
 	dense.SizeTo(cov, t*c, c)
 	if err := ctx.Err(); err != nil || mean == nil && cov == nil {
@@ -43,20 +66,15 @@ func (p *Posterior) LeaveOneOutBy(ctx context.Context, kept *gp.Thinned, mean, c
 	if cov == nil {
 		cov = mat.NewDense(t*c, c, nil)
 	}
-	moves := make([]bool, t)
-	err := p.eachOwn(ctx, rows, x, mean != nil, func(at int, o *own) {
-		o.leaveOut(mean, cov, at)
-		// ‖cov_−i r‖ ≤ tr cov_−i ‖r‖
-		sd := math.Sqrt(mat.Trace(dense.Slice(cov, at*c, (at+1)*c)))
-		moves[at] = !(sd*floats.Norm(o.r, 2) <= stillMean)
-	})
-	if err != nil || mean == nil {
+	if err := p.LeaveOneOutTo(ctx, mean, cov, rows, x); err != nil || mean == nil {
 		return err
 	}
 	var places, moved []int
-	for at, m := range moves {
-		if m {
-			places, moved = append(places, at), append(moved, rows[at])
+	for at, row := range rows {
+		// ‖cov_−i r‖ ≤ tr cov_−i ‖r‖
+		sd := math.Sqrt(mat.Trace(dense.Slice(cov, at*c, (at+1)*c)))
+		if !(sd*floats.Norm(p.Sites().Residual.RawRowView(row), 2) <= stillMean) {
+			places, moved = append(places, at), append(moved, row)
 		}
 	}
 	if len(places) == 0 {

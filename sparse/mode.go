@@ -150,29 +150,41 @@ func (m *Mode) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []i
 	t, c, r := m.train, m.p.b.c, m.p.b.rank()
 	dense.SizeTo(mean, len(rows), c)
 	dense.SizeTo(cov, len(rows)*c, c)
-	ratio, local := m.p.preparedRatio(t), sites.Of(m.sites)
+	ratio := m.p.preparedRatio(t)
 	step := linearize.Tile(c)
 	for tile := range par.Tiles(len(rows), step) {
 		lo, hi := par.Bounds(tile, len(rows), step)
 		phi := dense.New((hi-lo)*c, r)
-		all := make([]own, hi-lo)
+		prior, h := mat.NewDense(phi.Rows, c, nil), mat.NewDense(phi.Rows, c, nil)
 		for i, row := range rows[lo:hi] {
-			o := &all[i]
-			o.prior, o.h, o.d = mat.NewDense(c, c, nil), mat.NewDense(c, c, nil), mat.NewDense(c, c, nil)
-			o.prior.Scale(ratio, dense.Slice(t.prior, row*c, (row+1)*c))
-			for a := range c {
-				floats.ScaleTo(phi.Data[(i*c+a)*r:(i*c+a+1)*r], math.Sqrt(ratio), t.phi.Data[(row*c+a)*t.phi.Stride:][:r])
-			}
-			residualTo(o.d.RawMatrix().Data, o.prior.RawMatrix().Data, dense.Rows(phi, i*c, (i+1)*c))
-			o.root = mat.NewDense(c, c, local.Block(local.Root, row))
-			o.f, o.r = m.at.F[row*c:(row+1)*c], m.alpha[row*c:(row+1)*c]
+			dense.Slice(prior, i*c, (i+1)*c).Scale(ratio, dense.Slice(t.prior, row*c, (row+1)*c))
+			dense.Copy(dense.Rows(phi, i*c, (i+1)*c), t.features(row, row+1, r, math.Sqrt(ratio)))
+		}
+		rest := mat.DenseCopyOf(prior)
+		if err := addBlocks(ctx, rest, -1, phi); err != nil {
+			return err
 		}
 		if err := m.p.half(ctx, phi); err != nil {
 			return err
 		}
+		if err := addBlocks(ctx, h, 1, phi); err != nil {
+			return err
+		}
 		err := par.Do(ctx, hi-lo, func(i int) error {
-			blocksOf(all[i].h, 0, dense.Rows(phi, i*c, (i+1)*c), c)
-			all[i].leaveOut(mean, cov, lo+i)
+			row := rows[lo+i]
+			to, v := []float64(nil), dense.Slice(cov, (lo+i)*c, (lo+i+1)*c)
+			if mean != nil {
+				to = mean.RawRowView(lo + i)
+			}
+			gp.LeaveOneOutFrom(to, v, dense.Slice(h, i*c, (i+1)*c), dense.Slice(m.sites.Root, row*c, (row+1)*c), nil, m.at.F[row*c:(row+1)*c], m.alpha[row*c:(row+1)*c])
+			if v == nil {
+				return nil
+			}
+			// cov_−i += k_ii − q_ii (E17)
+			v.Add(v, dense.Slice(rest, i*c, (i+1)*c))
+			if gp.SettleVariances(v, dense.Diagonal(dense.Slice(prior, i*c, (i+1)*c).RawMatrix()), rounding, 0, c) != nil {
+				v.Apply(func(_, _ int, _ float64) float64 { return math.NaN() }, v)
+			}
 			return nil
 		})
 		if err != nil {

@@ -3,6 +3,7 @@ package sparse
 import (
 	"context"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -24,8 +25,7 @@ func (p *Posterior) ScaleNoise(ctx context.Context, k ntk.Kernel, factor float64
 	case p.IsSubset():
 		panic("sparse: a subset of data has no sums to scale")
 	}
-	local, err := sites.New(s, p.x.Len(), p.b.c)
-	if err != nil {
+	if _, err := sites.New(s, p.Data().Len(), p.b.c); err != nil {
 		return nil, err
 	}
 	b := p.b.scaled(factor)
@@ -43,11 +43,10 @@ func (p *Posterior) ScaleNoise(ctx context.Context, k ntk.Kernel, factor float64
 	if err != nil {
 		return nil, err
 	}
-	projected.refit = p.refit
-	q := *p
-	q.Projected, q.sites, q.local = projected, s, local
-	q.pseudo, q.alpha = append([]float64(nil), p.pseudo...), append([]float64(nil), p.alpha...)
-	floats.Scale(1/factor, q.pseudo)
-	floats.Scale(1/factor, q.alpha)
-	return &q, nil
+	projected.refit = p.Refitted()
+	mean := gp.DualMean{Data: p.Data(), Sites: s, Set: p.TrainingSet(), Alpha: slices.Clone(p.Alpha()), Pseudo: slices.Clone(p.PseudoTargets())}
+	mean.Warnings = p.Posterior.Warnings()[len(p.Projected.Warnings()):]
+	floats.Scale(1/factor, mean.Alpha)
+	floats.Scale(1/factor, mean.Pseudo)
+	return projected.over(mean), nil
 }

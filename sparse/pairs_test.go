@@ -81,12 +81,12 @@ func TestPairsE13(t *testing.T) {
 			var mean, cov, joint, self mat.Dense
 			require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.Test))
 			require.NoError(t, p.JointTo(t.Context(), nil, &joint, q.Test))
-			require.NoError(t, p.SelfTo(t.Context(), &self, q.Train))
+			require.NoError(t, p.SplitTo(t.Context(), nil, &self, nil, q.Train))
 			requireClose(t, name+": mean", column(&mean), e.mean(), tol)
 			requireClose(t, name+": covariance", &cov, diagonalBlocks(e.cov(t), q.C), tol)
 			requireClose(t, name+": joint covariance", &joint, e.cov(t), tol)
 			requireClose(t, name+": k_iZ A⁻¹ k_Zi", &self, diagonalBlocks(product(e.zn.T(), e.aInv, e.zn), q.C), tol)
-			requireNumber(t, name+": evidence", p.EvidenceLinearGaussian().Value, e.evidence(t), 1e-8)
+			requireNumber(t, name+": evidence", p.Projected.EvidenceLinearGaussian().Value, e.evidence(t), 1e-8)
 			requireNumber(t, name+": trace error", p.TraceError(), mat.Trace(e.d)/mat.Trace(q.KTrain), 1e-12)
 			require.Equal(t, z.Len(), p.Rank())
 			requireClose(t, name+": b", vec(p.PseudoTargets()), e.b, tol)
@@ -108,7 +108,7 @@ func TestAllPairsAreExact(t *testing.T) {
 		p := q.fit(t, q.shuffledPairs(t), linear())
 		q.requireExact(t, p, x)
 		require.InDelta(t, 0, p.TraceError(), 1e-12)
-		requireNumber(t, "evidence", p.EvidenceLinearGaussian().Value, testref.Must(x.EvidenceLinearGaussian(t.Context()))(t).Value, tol)
+		requireNumber(t, "evidence", p.Projected.EvidenceLinearGaussian().Value, testref.Must(x.EvidenceLinearGaussian(t.Context()))(t).Value, tol)
 		requireNumber(t, "evidence at θ*", p.EvidenceAtTheta(2).Value, x.EvidenceAtTheta(2).Value, tol)
 		got := testref.Must(p.GradientLinearGaussian(t.Context(), q.groups()))(t)
 		want := testref.Must(testkit.GradientLinearGaussian(t.Context(), x, q.groups()))(t)
@@ -129,7 +129,7 @@ func TestPairsOfSingularKernel(t *testing.T) {
 	w := testkit.RequireWarnings(t, p.Warnings(), "inducing-rank")[0]
 	require.Equal(t, []float64{float64(p.Rank()), float64(q.N * q.C)}, []float64{w.Value, w.Limit})
 	q.requireExact(t, p, x)
-	requireNumber(t, "evidence", p.EvidenceLinearGaussian().Value, testref.Must(x.EvidenceLinearGaussian(t.Context()))(t).Value, tol)
+	requireNumber(t, "evidence", p.Projected.EvidenceLinearGaussian().Value, testref.Must(x.EvidenceLinearGaussian(t.Context()))(t).Value, tol)
 	q = problems(t)[5]
 	twice := q.fit(t, q.pairs(t, 4, 50, 7, 33, 50, 4), linear())
 	require.Equal(t, 4, twice.Rank())
@@ -170,7 +170,7 @@ func TestPairsE10Gradients(t *testing.T) {
 		var v [2]float64
 		for i, sign := range []float64{1, -1} {
 			p := testref.Must(sparse.Fit(t.Context(), q.at(g, sign*h), q.Train, s, z, o))(t)
-			v[i] = p.EvidenceLinearGaussian().Value
+			v[i] = p.Projected.EvidenceLinearGaussian().Value
 		}
 		requireNumber(t, "evidence", got[g], (v[0]-v[1])/(2*h), tol)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
@@ -16,20 +17,24 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A Posterior is a Projected with its training examples, so that it can write a
-// prediction as a sum over all of them.
+// A Posterior is a gp.Posterior with the covariance of a Projected, so that it can write a prediction as a sum over all
+// training examples. It has the methods of both.
 type Posterior struct {
-	*Projected
-	x             linearize.Source
-	set           gp.TrainingSet // those of x
-	sites         *gp.Sites
-	local         sites.Arrays
-	pseudo, alpha []float64  // b and α, N·C
-	subset        *Posterior // for a subset of data, the posterior whose data are the subset; else nil
-	warnings      []error
+	*gp.Posterior
+	projected
+	subset *Posterior // for a subset of data, the posterior whose data are the subset; else nil
 }
 
-var _ gp.Dual = (*Posterior)(nil)
+// projected makes the methods of a Projected those of a Posterior, except where gp.Posterior has one of the same name.
+type projected struct{ *Projected }
+
+// over returns the posterior of p with the training examples of mean, their sites and dual vectors.
+func (p *Projected) over(mean gp.DualMean) *Posterior {
+	mean.Kernel, mean.Mean, mean.Refitted, mean.Scatter = p.b.k, p.o.Mean, p.refit, floats.Dot(p.w, p.w)
+	mean.Warnings = append(p.Warnings(), mean.Warnings...)
+	q, _ := gp.NewPosterior(context.Background(), p, mean) // which knows all, and does not pass over the examples
+	return &Posterior{q, projected{p}, nil}
+}
 
 // Fit returns the posterior given all training examples x with their sites s, and
 // the inducing examples z. It takes one pass over x for the sums, and a cheaper one
@@ -97,27 +102,27 @@ func (p *Projected) withData(ctx context.Context, x linearize.Source, s *gp.Site
 	if err != nil {
 		return nil, err
 	}
-	q := &Posterior{Projected: p, x: x, sites: s, local: local, warnings: p.Warnings()}
-	if err := q.identify(ctx); err != nil {
+	set, err := p.identify(ctx, x)
+	if err != nil {
 		return nil, err
 	}
 	n := x.Len() * p.b.c
-	q.pseudo, q.alpha = make([]float64, n), make([]float64, n)
+	mean := gp.DualMean{Data: x, Sites: s, Set: set, Alpha: make([]float64, n), Pseudo: make([]float64, n)}
 	var untrained gp.Untrained
-	if err := q.dual(ctx, b, &untrained); err != nil {
+	if err := p.dual(ctx, observations{x: x, sites: local}, mean.Pseudo, mean.Alpha, b, &untrained); err != nil {
 		return nil, err
 	}
 	if !p.linearMean() {
-		q.warnings = append(q.warnings, untrained.Warnings(s)...)
+		mean.Warnings = untrained.Warnings(s)
 	}
-	return q, nil
+	return p.over(mean), nil
 }
 
 // identify reads the inputs of the training examples, so that others are noticed in their place.
-func (p *Posterior) identify(ctx context.Context) (err error) {
-	p.set, err = gp.NewTrainingSet(ctx, p.x, p.b.z.Batch)
-	p.set.Outputs = p.b.c
-	return err
+func (p *Projected) identify(ctx context.Context, x linearize.Source) (*gp.TrainingSet, error) {
+	set, err := gp.NewTrainingSet(ctx, x, p.b.z.Batch)
+	set.Outputs = p.b.c
+	return &set, err
 }
 
 // checkData checks that x has as many examples as are in the sums.
@@ -131,19 +136,20 @@ func (p *Projected) checkData(x linearize.Source) error {
 	return nil
 }
 
-// dual writes b = r + Λ(f − m) and α = b − ΛK_nZ A⁻¹c, for which
+// dual writes b = r + Λ(f − m) and α = b − ΛK_nZ A⁻¹c of observations, for which
 // Q_*n α = K_*Z A⁻¹ c. It writes and goes on from checkpoints as the builder, if any, does.
-func (p *Posterior) dual(ctx context.Context, from *Builder, untrained *gp.Untrained) error {
+func (p *Projected) dual(ctx context.Context, of observations, pseudo, alpha []float64, from *Builder, untrained *gp.Untrained) error {
 	mean, err := p.b.product(ctx, p.w)
 	if err != nil {
 		return err
 	}
+	c := of.sites.C
 	do := func(t chunk) error {
-		lo, hi := t.first*p.b.c, t.first*p.b.c+t.rows
-		s, b, alpha := p.local.Slice(t.first, t.first+t.x.Len()), p.pseudo[lo:hi], p.alpha[lo:hi]
+		lo, hi := t.first*c, t.first*c+t.rows
+		s, b, alpha := of.sites.Slice(t.first, t.first+t.x.Len()), pseudo[lo:hi], alpha[lo:hi]
 		m := make([]float64, t.rows)
 		p.b.k.MeanTo(m, t.x)
-		if err := sites.NotFinite("prior mean", m, t.first, p.b.c); err != nil {
+		if err := sites.NotFinite("prior mean", m, t.first, c); err != nil {
 			return err
 		}
 		untrained.Add(s.F, m)
@@ -153,19 +159,19 @@ func (p *Posterior) dual(ctx context.Context, from *Builder, untrained *gp.Untra
 			return err
 		}
 		s.SubtractLambda(alpha, b, q.RawMatrix().Data)
-		return sites.NotFinite("dual vector", alpha, t.first, p.b.c)
+		return sites.NotFinite("dual vector", alpha, t.first, c)
 	}
 	if from == nil || !from.save.active() {
-		return p.b.eachChunk(ctx, p.x, &p.o, StageDual, do)
+		return of.each(ctx, p.b, &p.o, StageDual, do)
 	}
 	first := 0
 	if c := from.save.from; c != nil && c.Dual {
 		first = c.Done
-		copy(p.pseudo, c.pseudo)
-		copy(p.alpha, c.alpha)
+		copy(pseudo, c.pseudo)
+		copy(alpha, c.alpha)
 	}
-	return from.save.eachChunk(ctx, p.b, p.x, &p.o, StageDual, first, do, func(done int) *checkpoint {
-		return &checkpoint{Done: done, Dual: true, sums: p.sums, pseudo: p.pseudo[:done*p.b.c], alpha: p.alpha[:done*p.b.c]}
+	return from.save.eachChunk(ctx, p.b, of.x, &p.o, StageDual, first, do, func(done int) *checkpoint {
+		return &checkpoint{Done: done, Dual: true, sums: p.sums, pseudo: pseudo[:done*c], alpha: alpha[:done*c]}
 	})
 }
 
@@ -193,26 +199,6 @@ func (b *basis) product(ctx context.Context, w []float64) (func(dst *mat.Dense, 
 	}, nil
 }
 
-// Data returns the training examples, all N of them.
-func (p *Posterior) Data() linearize.Source { return p.x }
-
-// Sites returns the sites that the posterior is built on. Those of examples
-// outside a subset of data are flat: r = 0 and Λ = 0, and f is zero.
-func (p *Posterior) Sites() *gp.Sites { return p.sites }
-
-// Alpha returns the dual vector α, N·C: the mean is m + Q_*n α, with
-// Q = K_nZ K_ZZ⁻¹ K_Zn. It must not be changed.
-func (p *Posterior) Alpha() []float64 { return p.alpha }
-
-// PseudoTargets returns b, N·C: the mean is m + K_*Z A⁻¹ K_Zn b (E13). It must not
-// be changed.
-func (p *Posterior) PseudoTargets() []float64 { return p.pseudo }
-
-// Warnings returns a warning of inducing-rank where K_ZZ is singular to working precision, of
-// untrained, and after a refit of refit-gap, refit-steps and sums-open where
-// they apply.
-func (p *Posterior) Warnings() []error { return p.warnings }
-
 // Add returns the posterior given the examples of x too, with their sites s; p
 // does not change. The inducing examples and the sites of the other data stay the
 // same: after a refit, those sites are at the mode without x. It takes one pass
@@ -235,9 +221,9 @@ func (p *Posterior) Add(ctx context.Context, x linearize.Source, s *gp.Sites) (*
 		m.Stack(a, b)
 		return &m
 	}
-	was := p.sites
+	was := p.Sites()
 	all := &gp.Sites{F: join(was.F, s.F), Residual: join(was.Residual, s.Residual), Lambda: join(was.Lambda, s.Lambda), Root: join(was.Root, s.Root), LogLik: was.LogLik + s.LogLik}
-	return p.update(ctx, sums, linearize.Chain(p.x, x), all)
+	return p.update(ctx, sums, linearize.Chain(p.Data(), x), all)
 }
 
 // Remove returns the posterior without the training examples in the given rows of
@@ -251,15 +237,15 @@ func (p *Posterior) Remove(ctx context.Context, rows []int, s *gp.Sites) (*Poste
 		return nil, errSubsetUpdate
 	case len(rows) == 0:
 		return p, nil
-	case len(rows) == p.x.Len():
+	case len(rows) == p.Data().Len():
 		return nil, errNothingLeft
 	}
-	rest := linearize.Without(p.x, rows)
-	gone, err := linearize.Gather(ctx, p.x, rows)
+	rest := linearize.Without(p.Data(), rows)
+	gone, err := linearize.Gather(ctx, p.Data(), rows)
 	if err != nil {
 		return nil, err
 	}
-	own := p.sites.Rows(rows) // which may be those of kept rows
+	own := p.Sites().Rows(rows) // which may be those of kept rows
 	own.LogLik = s.LogLik
 	less, err := p.sumsOf(ctx, gone, own)
 	if err != nil {
@@ -269,9 +255,9 @@ func (p *Posterior) Remove(ctx context.Context, rows []int, s *gp.Sites) (*Poste
 	if err := sums.Subtract(less); err != nil {
 		return nil, err
 	}
-	kept := slices.DeleteFunc(dense.Range(p.x.Len()), func(i int) bool { return slices.Contains(rows, i) })
-	left := p.sites.Rows(kept)
-	left.LogLik = p.sites.LogLik - s.LogLik
+	kept := slices.DeleteFunc(dense.Range(p.Data().Len()), func(i int) bool { return slices.Contains(rows, i) })
+	left := p.Sites().Rows(kept)
+	left.LogLik = p.Sites().LogLik - s.LogLik
 	return p.update(ctx, sums, rest, left)
 }
 
@@ -292,6 +278,6 @@ func (p *Posterior) update(ctx context.Context, sums *Sums, x linearize.Source, 
 	if err != nil {
 		return nil, err
 	}
-	q.refit = p.refit
+	q.refit = p.Refitted()
 	return q.WithData(ctx, x, s)
 }

@@ -22,8 +22,8 @@ import (
 // PredictTo writes the posterior mean of the T examples of x, T×C, and the
 // covariance of each example's outputs, T·C×C (E13). It takes test examples in
 // tiles. The features of a tile take up to three matrices of at most 64 MiB each,
-// or of one example. The first covariance also computes a triangular root of
-// K_ZZ⁻¹ − A⁻¹ or, where that is singular, I − A'⁻¹, 8·(M·C)² bytes, which p keeps.
+// or of one example. The first covariance also computes a root of
+// K_ZZ⁻¹ − A⁻¹ or, where K_ZZ is singular, of I − A'⁻¹, at most 8·(M·C)² bytes, which p keeps.
 //
 // Far from the inducing examples the variance is the prior's. A variance that is
 // negative by less than 1e-11 of the prior's is rounding and becomes zero; a more
@@ -34,8 +34,7 @@ func (p *Projected) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 
 // PredictBesideTo is PredictTo, and writes the covariances of another posterior beside, T·C×C, to besideCov, which is not
 // nil then. Where beside has the inducing examples of p and their kernel, as a posterior of p.Builder has, it takes one
-// cross-kernel for both, and one more matrix of a tile. A nil beside is PredictTo alone. The errors are those of PredictTo
-// of either.
+// cross-kernel for both. A nil beside is PredictTo alone. The errors are those of PredictTo of either.
 func (p *Projected) PredictBesideTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch,
 	beside *Projected, besideCov *mat.Dense) error {
 	if beside != nil && beside.b != p.b {
@@ -52,51 +51,45 @@ func (p *Projected) PredictBesideTo(ctx context.Context, mean, cov *mat.Dense, x
 	}
 	return p.eachTile(ctx, x, func(tile chunk, f *features) error {
 		lo, hi := tile.first, tile.first+tile.x.Len()
-		if err := sites.NotFiniteRows("network output", tile.x.F, lo, 1); err != nil {
-			return err
-		}
-		var k blas64.General
+		var at blas64.General
 		if beside != nil || cov != nil || mean != nil && p.linearMean() {
 			var err error
-			if k, err = f.cross(tile); err != nil {
+			if at, err = f.coordinates(ctx, tile); err != nil {
 				return err
 			}
 		}
 		if beside != nil {
-			own := dense.New(k.Rows, k.Cols)
-			dense.Copy(own, k)
-			if err := beside.predictTile(ctx, nil, dense.Slice(besideCov, lo*c, hi*c), tile, own, f); err != nil {
+			if err := beside.covarianceTo(ctx, dense.Slice(besideCov, lo*c, hi*c), tile, at); err != nil {
 				return err
 			}
 		}
-		return p.predictTile(ctx, dense.Slice(mean, lo, hi), dense.Slice(cov, lo*c, hi*c), tile, k, f)
+		if err := p.meanTo(dense.Slice(mean, lo, hi), tile, at); err != nil || cov == nil {
+			return err
+		}
+		return p.covarianceTo(ctx, dense.Slice(cov, lo*c, hi*c), tile, at)
 	})
 }
 
-// predictTile is PredictTo for the examples of tile, where k holds k_*Z if the result needs it. It may overwrite k.
-func (p *Projected) predictTile(ctx context.Context, mean, cov *mat.Dense, tile chunk, k blas64.General, f *features) error {
-	x, lo := tile.x, tile.first
-	s, ok, err := blas64.General{}, false, error(nil)
-	if cov != nil {
-		if s, ok, err = p.reduction(ctx); err != nil {
-			return err
-		}
-	}
-	phi, err := p.meanAndFeatures(ctx, mean, x, lo, k, f, cov != nil && !ok)
-	if err != nil || cov == nil {
+// covarianceTo writes the covariance of each example of tile, whose coordinates are given.
+func (p *Projected) covarianceTo(ctx context.Context, cov *mat.Dense, tile chunk, at blas64.General) error {
+	r, err := p.root(ctx, p.b.g.Rows > 0)
+	if err != nil {
 		return err
 	}
-	p.b.k.DiagTo(cov, x)
-	if !ok {
-		return p.marginals(ctx, cov, phi, lo)
-	}
-	// Subtract (kS)(kS)ᵀ of each example from its prior covariance in cov. Errors count examples from first.
-	c, ks := p.b.c, dense.New(k.Rows, k.Cols)
-	if err := dense.GemmUpperContext(ctx, k, s, ks); err != nil {
+	p.b.k.DiagTo(cov, tile.x)
+	return p.reduceTo(ctx, cov, at, r, tile.first)
+}
+
+// reduceTo subtracts (xr)(xr)ᵀ from the prior covariance of each example in cov, where x has a row for each output. Errors
+// count examples from first.
+func (p *Projected) reduceTo(ctx context.Context, cov *mat.Dense, x blas64.General, r *root, first int) error {
+	half, err := r.times(ctx, x)
+	if err != nil {
 		return err
 	}
-	return par.Do(ctx, k.Rows/c, func(i int) error {
-		block, rows, prior := dense.Slice(cov, i*c, (i+1)*c), dense.Rows(ks, i*c, (i+1)*c), make([]float64, c)
+	c := p.b.c
+	return par.Do(ctx, x.Rows/c, func(i int) error {
+		block, rows, prior := dense.Slice(cov, i*c, (i+1)*c), dense.Rows(half, i*c, (i+1)*c), make([]float64, c)
 		for a := range c {
 			prior[a] = block.At(a, a)
 			for b := range a + 1 {
@@ -106,11 +99,11 @@ func (p *Projected) predictTile(ctx context.Context, mean, cov *mat.Dense, tile 
 				block.Set(b, a, v)
 			}
 		}
-		return gp.SettleVariances(block, prior, rounding, lo+i, c)
+		return gp.SettleVariances(block, prior, rounding, first+i, c)
 	})
 }
 
-// eachTile calls do with one tile of x after another. The features of a tile take
+// eachTile calls do with one tile of x after another, whose network outputs are finite. The features of a tile take
 // at most p.tile bytes, or are those of one example; f forms them in the same
 // memory. It checks ctx before each tile.
 func (p *Projected) eachTile(ctx context.Context, x *linearize.Batch, do func(tile chunk, f *features) error) error {
@@ -125,139 +118,108 @@ func (p *Projected) eachTile(ctx context.Context, x *linearize.Batch, do func(ti
 			return err
 		}
 		hi := min(lo+step, t)
-		if err := do(chunk{first: lo, x: x.Slice(lo, hi), rows: (hi - lo) * c}, f); err != nil {
+		tile := chunk{first: lo, x: x.Slice(lo, hi), rows: (hi - lo) * c}
+		if err := sites.NotFiniteRows("network output", tile.x.F, lo, 1); err != nil {
+			return err
+		}
+		if err := do(tile, f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// meanAndFeatures writes the mean, and returns the features of x where want is
-// true. k holds k_*Z, which it may overwrite. The mean comes from k, or from the
-// features where K_ZZ is singular.
-func (p *Projected) meanAndFeatures(ctx context.Context, mean *mat.Dense, x *linearize.Batch, first int, k blas64.General, f *features, want bool) (phi blas64.General, err error) {
-	at, v := k, p.v
-	if p.b.g.Rows > 0 && k.Rows > 0 {
-		if phi, err = f.solve(ctx, chunk{first: first, x: x, rows: k.Rows}, k); err != nil {
-			return phi, err
-		}
-		at, v = phi, p.w
+// coordinates returns k_*Z of a chunk, or φ_* where K_ZZ is singular: there weights of k_*Z, which are large, would
+// amplify rounding. It is valid until the next call of f.
+func (f *features) coordinates(ctx context.Context, p chunk) (blas64.General, error) {
+	k, err := f.cross(p)
+	if err != nil || f.b.g.Rows == 0 {
+		return k, err
 	}
-	if mean != nil {
-		if err := p.meanTo(mean, x, first, at, v); err != nil {
-			return phi, err
-		}
-	}
-	if p.b.g.Rows == 0 && want {
-		return f.solve(ctx, chunk{first: first, x: x, rows: k.Rows}, k)
-	}
-	return phi, nil
+	return f.solve(ctx, p, k)
 }
 
-// meanTo writes m + k_*Z v, or f(x;θ*), where k holds k_*Z and v is Gw. Where K_ZZ
-// is singular, the large weights v would amplify rounding; then k holds φ_* and v
-// is w.
-func (p *Projected) meanTo(mean *mat.Dense, x *linearize.Batch, first int, k blas64.General, v []float64) error {
-	if !p.linearMean() {
-		mean.Copy(x.F)
+// meanTo writes m + k_*Z Gw, or f(x;θ*), of a tile whose coordinates are given.
+func (p *Projected) meanTo(mean *mat.Dense, tile chunk, at blas64.General) error {
+	if mean == nil {
 		return nil
 	}
-	m := make([]float64, k.Rows)
-	p.b.k.MeanTo(m, x)
+	if !p.linearMean() {
+		mean.Copy(tile.x.F)
+		return nil
+	}
+	v := p.v
+	if p.b.g.Rows > 0 {
+		v = p.w
+	}
+	m := make([]float64, tile.rows)
+	p.b.k.MeanTo(m, tile.x)
 	c := p.b.c
 	for i := range m {
 		// mean(x*) = m(x*) + K_*Z A⁻¹ c (E13)
-		m[i] += floats.Dot(k.Data[i*k.Stride:][:k.Cols], v)
+		m[i] += floats.Dot(dense.Row(at, i), v)
 		mean.Set(i/c, i%c, m[i])
 	}
-	return sites.NotFinite("predictive mean", m, first, c)
+	return sites.NotFinite("predictive mean", m, tile.first, c)
 }
-
-// explainedPanel is how many columns of φT are computed at a time.
-const explainedPanel = 256
 
 // rounding is the fraction of the prior variance by which rounding may make a
 // variance negative.
 const rounding = 1e-11
 
-// marginals replaces the prior C×C covariance of each example in cov by the
-// posterior one. Errors count examples from first.
-func (p *Projected) marginals(ctx context.Context, cov *mat.Dense, phi blas64.General, first int) error {
-	c := p.b.c
-	// Compute φT for rows φ, where H = T + Tᵀ and T is upper triangular. Then φ_aHφ_bᵀ =
-	// φ_aTφ_bᵀ + φ_bTφ_aᵀ, for half the work of φH.
-	tphi := dense.New(phi.Rows, phi.Cols)
-	h, err := p.explained(ctx)
-	if err != nil {
-		return err
-	}
-	for i := range par.Tiles(h.Cols, explainedPanel) {
-		lo, hi := par.Bounds(i, h.Cols, explainedPanel)
-		to, t := dense.Cols(tphi, lo, hi), dense.New(hi-lo, hi-lo)
-		for i := range t.Rows {
-			copy(dense.Row(t, i)[i:], dense.Row(h, lo+i)[lo+i:hi])
-			t.Data[i*t.Stride+i] /= 2
-		}
-		if err := dense.GemmContext(ctx, blas.NoTrans, blas.NoTrans, 1, dense.Cols(phi, lo, hi), t, 0, to); err != nil {
-			return err
-		}
-		if lo == 0 {
-			continue
-		}
-		if err := dense.GemmContext(ctx, blas.NoTrans, blas.NoTrans, 1, dense.Cols(phi, 0, lo), dense.Cols(dense.Rows(h, 0, lo), lo, hi), 1, to); err != nil {
-			return err
-		}
-	}
-	prior := make([]float64, c)
-	for i := range phi.Rows / c {
-		row := func(g blas64.General, a int) []float64 { return dense.Row(g, i*c+a) }
-		block := dense.Slice(cov, i*c, (i+1)*c)
-		for a := range c {
-			prior[a] = block.At(a, a)
-			for b := range a + 1 {
-				// cov = k_** − φ(I − A'⁻¹)φᵀ = k_** − q_** + k_*Z A⁻¹ k_Z* (E13)
-				v := block.At(a, b) - floats.Dot(row(tphi, a), row(phi, b)) - floats.Dot(row(tphi, b), row(phi, a))
-				block.Set(a, b, v)
-				block.Set(b, a, v)
-			}
-		}
-		if err := gp.SettleVariances(block, prior, rounding, first+i, c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// SelfTo writes k_xZ A⁻¹ k_Zx of each example of x, T·C×C, which is what Cross gives
-// for an example and itself. It is the covariance of PredictTo without the
-// residual. With this h the removal of an example (E15) is exact for this
-// posterior.
-func (p *Projected) SelfTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch) error {
+// SplitTo implements gp.SplitSolver: h is k_xZ A⁻¹ k_Zx, which is what Cross gives for an example and itself, and rest the
+// residual k_xx − q_xx. With this h the removal of an example (E15) is exact for this posterior.
+func (p *Projected) SplitTo(ctx context.Context, mean, h, rest *mat.Dense, x *linearize.Batch) error {
 	t, c := p.checkInputs(x)
-	dense.SizeTo(dst, t*c, c)
+	dense.SizeTo(mean, t, c)
+	dense.SizeTo(h, t*c, c)
+	dense.SizeTo(rest, t*c, c)
 	return p.eachTile(ctx, x, func(tile chunk, f *features) error {
-		phi, err := f.of(ctx, tile)
+		lo, hi := tile.first, tile.first+tile.x.Len()
+		phi, err := f.coordinates(ctx, tile)
 		if err != nil {
 			return err
+		}
+		if err := p.meanTo(dense.Slice(mean, lo, hi), tile, phi); err != nil {
+			return err
+		}
+		if p.b.g.Rows == 0 {
+			if phi, err = f.solve(ctx, tile, phi); err != nil {
+				return err
+			}
+		}
+		if rest != nil {
+			rest := dense.Slice(rest, lo*c, hi*c)
+			p.b.k.DiagTo(rest, tile.x)
+			if err := addBlocks(ctx, rest, -1, phi); err != nil {
+				return err
+			}
+		}
+		if h == nil {
+			return nil
 		}
 		if err := p.half(ctx, phi); err != nil {
 			return err
 		}
-		blocksOf(dst, tile.first*c, phi, c)
-		return nil
+		h := dense.Slice(h, lo*c, hi*c)
+		h.Zero()
+		return addBlocks(ctx, h, 1, phi)
 	})
 }
 
-// blocksOf writes the C×C blocks on the diagonal of a aᵀ to dst, from row first on.
-func blocksOf(dst *mat.Dense, first int, a blas64.General, c int) {
-	for i := range a.Rows {
-		for j := range i%c + 1 {
-			k := i/c*c + j
-			v := floats.Dot(a.Data[i*a.Stride:][:a.Cols], a.Data[k*a.Stride:][:a.Cols])
-			dst.Set(first+i, j, v)
-			dst.Set(first+k, i%c, v)
+// addBlocks adds sign times the C×C blocks on the diagonal of aaᵀ to dst, which has a block after another.
+func addBlocks(ctx context.Context, dst *mat.Dense, sign float64, a blas64.General) error {
+	_, c := dst.Dims()
+	return par.Do(ctx, a.Rows/c, func(i int) error {
+		for j := i * c; j < (i+1)*c; j++ {
+			for k := i * c; k <= j; k++ {
+				v := dst.At(j, k-i*c) + sign*floats.Dot(dense.Row(a, j), dense.Row(a, k))
+				dst.Set(j, k-i*c, v)
+				dst.Set(k, j-i*c, v)
+			}
 		}
-	}
+		return nil
+	})
 }
 
 // JointTo writes the mean, T×C, and the joint covariance of all outputs of
@@ -284,12 +246,19 @@ func (p *Projected) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 	if err := sites.NotFiniteRows("network output", x.F, 0, 1); err != nil {
 		return err
 	}
-	f := newFeaturesOf(p.b, t*c)
-	k, err := f.cross(chunk{x: x, rows: t * c})
+	all := chunk{x: x, rows: t * c}
+	at, err := newFeaturesOf(p.b, all.rows).coordinates(ctx, all)
 	if err != nil {
 		return err
 	}
-	phi, err := p.meanAndFeatures(ctx, mean, x, 0, k, f, true)
+	if err := p.meanTo(mean, all, at); err != nil {
+		return err
+	}
+	r, err := p.root(ctx, p.b.g.Rows > 0)
+	if err != nil {
+		return err
+	}
+	half, err := r.times(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -297,16 +266,9 @@ func (p *Projected) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 		return err
 	}
 	g := cov.RawMatrix()
-	prior, hphi := dense.Diagonal(g), dense.New(phi.Rows, phi.Cols)
-	h, err := p.explained(ctx)
-	if err != nil {
-		return err
-	}
-	if err := dense.GemmContext(ctx, blas.NoTrans, blas.NoTrans, 1, phi, h, 0, hphi); err != nil {
-		return err
-	}
+	prior := dense.Diagonal(g)
 	// K_** − K_*Z (K_ZZ⁻¹ − A⁻¹) K_Z* (E13)
-	if err := dense.GemmContext(ctx, blas.NoTrans, blas.Trans, -1, hphi, phi, 1, g); err != nil {
+	if err := dense.SyrkContext(ctx, blas.NoTrans, -1, half, 1, dense.Lower(g)); err != nil {
 		return err
 	}
 	dense.MirrorLower(g)
@@ -414,22 +376,28 @@ func (p *Projected) PredictPreparedTo(ctx context.Context, mean, cov *mat.Dense,
 		return nil
 	}
 	cov.Scale(ratio, t.prior)
+	explained, err := p.root(ctx, true)
+	if err != nil {
+		return err
+	}
 	// Tiles are small enough for the scaled features to stay in a cache.
 	step := linearize.Tile(c)
 	for i := range par.Tiles(n, step) {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		lo, hi := par.Bounds(i, n, step)
-		phi := dense.New((hi-lo)*c, r)
-		for row := range phi.Rows {
-			floats.ScaleTo(phi.Data[row*r:(row+1)*r], root, t.phi.Data[(lo*c+row)*t.phi.Stride:][:r])
-		}
-		if err := p.marginals(ctx, dense.Slice(cov, lo*c, hi*c), phi, lo); err != nil {
+		if err := p.reduceTo(ctx, dense.Slice(cov, lo*c, hi*c), t.features(lo, hi, r, root), explained, lo); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// features returns the first r features of examples [lo, hi), times root.
+func (t *Prepared) features(lo, hi, r int, root float64) blas64.General {
+	phi := dense.New((hi-lo)*t.c, r)
+	for row := range phi.Rows {
+		floats.ScaleTo(dense.Row(phi, row), root, dense.Row(t.phi, lo*t.c+row)[:r])
+	}
+	return phi
 }
 
 // preparedRatio returns the prior variance of p divided by that of t.

@@ -31,12 +31,15 @@ type Projected struct {
 	logDet float64           // log det A'
 	tile   int               // bytes of a tile of features
 
-	mu sync.Mutex
-	h  blas64.General // H = I − A'⁻¹, once it is needed
-	r  *reduction     // likewise
+	mu                   sync.Mutex
+	ofKernel, ofFeatures *root // what reduces prior covariances, once it is needed
 }
 
-var _ gp.Latent = (*Projected)(nil)
+var (
+	_ gp.CrossSolver = (*Projected)(nil)
+	_ gp.SplitSolver = (*Projected)(nil)
+	_ gp.BoundSolver = (*Projected)(nil)
+)
 
 // tileBytes bounds the bytes of the features of a tile of test examples.
 const tileBytes = 64 << 20
@@ -76,39 +79,6 @@ func newProjected(ctx context.Context, b *basis, sums *Sums, o *Options) (*Proje
 	v, err := b.weights(ctx, dense.In(append([]float64(nil), p.w...), 1, r))
 	p.v = v.Data
 	return p, err
-}
-
-// explained returns H = I − A'⁻¹, computed as A'⁻¹ΦΛΦᵀ. Where K_ZZ is nearly
-// singular, features of small variance carry the rounding of k_Z. Their weights in
-// H are small and must keep their digits, which cancel in I − A'⁻¹.
-func (p *Projected) explained(ctx context.Context) (blas64.General, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.h.Data != nil {
-		return p.h, nil
-	}
-	r := p.b.rank()
-	x, gram := dense.New(r, r), p.sums.gram
-	for i := range r {
-		for j := i; j < r; j++ {
-			x.Data[i*r+j], x.Data[j*r+i] = gram[i*r+j], gram[i*r+j]
-		}
-	}
-	if err := p.full(ctx, x); err != nil {
-		return x, err
-	}
-	// Row i has errors relative to the i-th diagonal of ΦΛΦᵀ.
-	for i := range r {
-		for j := range i {
-			if gram[i*r+i] <= gram[j*r+j] {
-				x.Data[j*r+i] = x.Data[i*r+j]
-			} else {
-				x.Data[i*r+j] = x.Data[j*r+i]
-			}
-		}
-	}
-	p.h = x
-	return x, nil
 }
 
 // half replaces rows φ by φU⁻¹, so that φA'⁻¹φᵀ is the product of the result

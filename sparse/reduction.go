@@ -27,53 +27,14 @@ var ErrSingular = errors.New("the kernel of the inducing examples is singular to
 
 // Reduction implements gp.Reducible, without terms. The rows are the inducing examples. It fails with ErrSingular.
 func (p *Projected) Reduction(ctx context.Context, _ bool) (*gp.Reduction, error) {
-	s, ok, err := p.reduction(ctx)
+	if p.b.g.Rows > 0 {
+		return nil, ErrSingular
+	}
+	s, err := p.root(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	if !ok && p.b.g.Rows > 0 {
-		return nil, ErrSingular
-	}
-	if !ok {
-		if s, err = p.eigenRoot(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return &gp.Reduction{Rows: p.b.z.Batch, S: mat.DenseCopyOf(dense.View(s)), Mean: p.v}, nil
-}
-
-// eigenRoot returns S with SSᵀ = K_ZZ⁻¹ − A⁻¹ where ΦΛΦᵀ is singular: L⁻ᵀQ√D for the explained part
-// H = I − A'⁻¹ = QDQᵀ.
-func (p *Projected) eigenRoot(ctx context.Context) (blas64.General, error) {
-	h, err := p.explained(ctx)
-	if err != nil {
-		return h, err
-	}
-	n := h.Rows
-	symmetric := mat.NewSymDense(n, nil)
-	for i := range n {
-		for j := i; j < n; j++ {
-			symmetric.SetSym(i, j, (h.Data[i*h.Stride+j]+h.Data[j*h.Stride+i])/2)
-		}
-	}
-	var eigen mat.EigenSym
-	if !eigen.Factorize(symmetric, true) {
-		return h, ErrSingular
-	}
-	var q mat.Dense
-	eigen.VectorsTo(&q)
-	rows := dense.New(n, n) // √D Qᵀ
-	for i, v := range eigen.Values(nil) {
-		floats.ScaleTo(dense.Row(rows, i), math.Sqrt(max(v, 0)), mat.Col(nil, i, &q))
-	}
-	// The weights of features are those of kernels times L⁻ᵀ.
-	w, err := p.b.weights(ctx, rows)
-	if err != nil {
-		return w, err
-	}
-	s := dense.New(w.Cols, w.Rows)
-	dense.TransposeTo(s, w)
-	return s, nil
+	return &gp.Reduction{Rows: p.b.z.Batch, S: mat.DenseCopyOf(dense.View(s.General)), Mean: p.v}, nil
 }
 
 // Reduction implements gp.Reducible. The terms take one pass over the training examples.
@@ -83,9 +44,9 @@ func (p *Posterior) Reduction(ctx context.Context, terms bool) (*gp.Reduction, e
 		return r, err
 	}
 	c := p.b.c
-	r.Terms = mat.NewDense(p.b.rows(), p.x.Len(), nil)
+	r.Terms = mat.NewDense(p.b.rows(), p.Data().Len(), nil)
 	f := newFeaturesOf(p.b, linearize.Tile(c)*c)
-	return r, linearize.Rebatch(p.x, linearize.Tile(c)).Batches(ctx, func(first int, x *linearize.Batch) error {
+	return r, linearize.Rebatch(p.Data(), linearize.Tile(c)).Batches(ctx, func(first int, x *linearize.Batch) error {
 		phi, err := f.of(ctx, chunk{first: first, x: x, rows: x.Len() * c})
 		if err != nil {
 			return err
@@ -99,7 +60,7 @@ func (p *Posterior) Reduction(ctx context.Context, terms bool) (*gp.Reduction, e
 			return err
 		}
 		for i := range w.Rows {
-			b := p.pseudo[first*c+i]
+			b := p.PseudoTargets()[first*c+i]
 			for j, v := range dense.Row(w, i) {
 				r.Terms.Set(j, first+i/c, r.Terms.At(j, first+i/c)+v*b)
 			}
@@ -108,69 +69,113 @@ func (p *Posterior) Reduction(ctx context.Context, terms bool) (*gp.Reduction, e
 	})
 }
 
-// A reduction is an upper triangle S with SSᵀ = K_ZZ⁻¹ − A⁻¹, by which the data reduce prior covariances:
-// cov = k_** − (k_*Z S)(k_*Z S)ᵀ (E13). One product with a triangle takes the place of a solve and a product. Zeros are
-// stored below the diagonal.
-type reduction struct {
-	s  blas64.General
-	ok bool // whether there is an S to working precision
+// A root is T with TTᵀ = I − A'⁻¹, or S = GT with SSᵀ = K_ZZ⁻¹ − A⁻¹, by which the data reduce prior covariances (E13):
+//
+//	cov = k_** − (φT)(φT)ᵀ = k_** − (k_*Z S)(k_*Z S)ᵀ
+//
+// One product takes the place of a solve and a product.
+type root struct {
+	blas64.General
+	upper bool // zeros are stored below the diagonal
 }
 
-// reduction returns S, which p keeps. It reports false where K_ZZ or ΦΛΦᵀ is singular to working precision. It fails
-// with ctx.Err() only.
-func (p *Projected) reduction(ctx context.Context) (s blas64.General, ok bool, err error) {
+// times returns the product of rows and r. It fails with ctx.Err() only.
+func (r *root) times(ctx context.Context, rows blas64.General) (blas64.General, error) {
+	out := dense.New(rows.Rows, r.Cols)
+	if r.upper {
+		return out, dense.GemmUpperContext(ctx, rows, r.General, out)
+	}
+	return out, dense.GemmContext(ctx, blas.NoTrans, blas.NoTrans, 1, rows, r.General, 0, out)
+}
+
+// root returns T for features, and else S. p keeps both. It fails with ctx.Err() only.
+func (p *Projected) root(ctx context.Context, features bool) (*root, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.r == nil {
-		var r reduction
-		if p.b.g.Rows == 0 {
-			if r.s, r.ok, err = p.reduce(ctx); err != nil {
-				return s, false, err
+	memo := &p.ofKernel
+	if features {
+		memo = &p.ofFeatures
+	}
+	if *memo != nil {
+		return *memo, nil
+	}
+	r, err := p.explained(ctx)
+	if err != nil {
+		return nil, err
+	}
+	switch n := r.Cols; {
+	case features:
+	case p.b.g.Rows > 0:
+		s := dense.New(p.b.rows(), n)
+		if err := dense.GemmContext(ctx, blas.NoTrans, blas.NoTrans, 1, p.b.g, r.General, 0, s); err != nil {
+			return nil, err
+		}
+		r = &root{General: s}
+	default:
+		// S = L⁻ᵀT, where columns up to hi of a triangle have zeros below hi.
+		for i := range par.Tiles(n, rootPanel) {
+			lo, hi := par.Bounds(i, n, rootPanel)
+			end := r.Rows
+			if r.upper {
+				end = hi
+			}
+			if err := dense.TrsmContext(ctx, blas.Left, blas.Trans, 1, part(p.b.l, 0, end), dense.Cols(dense.Rows(r.General, 0, end), lo, hi)); err != nil {
+				return nil, err
 			}
 		}
-		p.r = &r
 	}
-	return p.r.s, p.r.ok, nil
+	*memo = r
+	return r, nil
 }
 
-// reduce computes S = L⁻ᵀRF⁻ᵀ, where ΦΛΦᵀ = RRᵀ with R upper triangular and I + RᵀR = FFᵀ with F lower triangular: the
-// explained part H = I − A'⁻¹ is R(I + RᵀR)⁻¹Rᵀ, with the digits of small weights.
-func (p *Projected) reduce(ctx context.Context) (s blas64.General, ok bool, err error) {
-	s, ok, err = upperRoot(ctx, p.sums.symmetric())
-	if err != nil || !ok {
-		return s, ok, err
+// rootPanel is how many rows or columns of a root are computed at a time.
+const rootPanel = 256
+
+// explained returns T = RF⁻ᵀ, where ΦΛΦᵀ = RRᵀ and I + RᵀR = FFᵀ with F lower triangular: I − A'⁻¹ is
+// R(I + RᵀR)⁻¹Rᵀ. Where K_ZZ is nearly singular, features of small variance carry the rounding of k_Z. Their rows of T are
+// small and keep their digits, which cancel in I − A'⁻¹.
+func (p *Projected) explained(ctx context.Context) (*root, error) {
+	s, upper, err := upperRoot(ctx, p.sums.symmetric())
+	if err == nil && !upper {
+		s, err = pivotedRoot(ctx, p.sums.symmetric())
 	}
-	n := s.Rows
+	if err != nil {
+		return nil, err
+	}
+	r := &root{s, upper}
+	// Rows from lo on of a triangle, and of RF⁻ᵀ then, have zeros left of lo.
+	each := func(do func(from int, rows blas64.General) error) error {
+		for i := range par.Tiles(r.Rows, rootPanel) {
+			lo, hi := par.Bounds(i, r.Rows, rootPanel)
+			from := 0
+			if upper {
+				from = lo
+			}
+			if err := do(from, dense.Cols(dense.Rows(r.General, lo, hi), from, r.Cols)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	n := r.Cols
 	f := dense.New(n, n)
 	for i := range n {
 		f.Data[i*n+i] = 1
 	}
-	for i := range par.Tiles(n, explainedPanel) {
-		lo, hi := par.Bounds(i, n, explainedPanel)
-		rows := dense.Cols(dense.Rows(s, lo, hi), lo, n) // left of lo are zeros
-		rest := blas64.Symmetric{Uplo: blas.Lower, N: n - lo, Stride: n, Data: f.Data[lo*n+lo:]}
-		if err := dense.SyrkContext(ctx, blas.Trans, 1, rows, 1, rest); err != nil {
-			return s, false, err
-		}
+	err = each(func(from int, rows blas64.General) error {
+		rest := blas64.Symmetric{Uplo: blas.Lower, N: n - from, Stride: n, Data: f.Data[from*n+from:]}
+		return dense.SyrkContext(ctx, blas.Trans, 1, rows, 1, rest)
+	})
+	if err != nil {
+		return nil, err
 	}
-	t, ok, err := dense.PotrfContext(ctx, blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: f.Data})
-	if err != nil || !ok {
-		return s, ok, err
+	t, _, err := dense.PotrfContext(ctx, blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: f.Data})
+	if err != nil {
+		return nil, err
 	}
-	// Rows from lo on of RF⁻ᵀ have zeros left of lo, and columns up to hi of S zeros below hi.
-	for i := range par.Tiles(n, explainedPanel) {
-		lo, hi := par.Bounds(i, n, explainedPanel)
-		if err := dense.TrsmContext(ctx, blas.Right, blas.Trans, 1, part(t, lo, n), dense.Cols(dense.Rows(s, lo, hi), lo, n)); err != nil {
-			return s, false, err
-		}
-	}
-	for i := range par.Tiles(n, explainedPanel) {
-		lo, hi := par.Bounds(i, n, explainedPanel)
-		if err := dense.TrsmContext(ctx, blas.Left, blas.Trans, 1, part(p.b.l, 0, hi), dense.Cols(dense.Rows(s, 0, hi), lo, hi)); err != nil {
-			return s, false, err
-		}
-	}
-	return s, true, nil
+	return r, each(func(from int, rows blas64.General) error {
+		return dense.TrsmContext(ctx, blas.Right, blas.Trans, 1, part(t, from, n), rows)
+	})
 }
 
 // part returns rows and columns [lo, hi) of t.
@@ -196,4 +201,25 @@ func upperRoot(ctx context.Context, a blas64.Symmetric) (r blas64.General, ok bo
 		r.Data[i], r.Data[j] = r.Data[j], r.Data[i]
 	}
 	return r, true, nil
+}
+
+// pivotedRoot returns R with RRᵀ = a by pivoted Cholesky, with a column for each dimension of a, where a is singular to
+// working precision. It factors a with unit diagonal, so that each row has errors relative to its own length.
+func pivotedRoot(ctx context.Context, a blas64.Symmetric) (blas64.General, error) {
+	n := a.N
+	scale, c, piv := make([]float64, n), dense.New(n, n), make([]int, n)
+	for i := range n {
+		scale[i] = math.Sqrt(max(a.Data[i*a.Stride+i], 0))
+		for j := range i + 1 {
+			if s := scale[i] * scale[j]; s > 0 {
+				c.Data[i*n+j] = a.Data[j*a.Stride+i] / s
+			}
+		}
+	}
+	_, rank, err := dense.PstrfContext(ctx, dense.Lower(c), piv, -1)
+	r := dense.New(n, max(1, rank))
+	for i, to := range piv {
+		floats.ScaleTo(dense.Row(r, to)[:min(i+1, rank)], scale[to], c.Data[i*n:][:min(i+1, rank)])
+	}
+	return r, err
 }

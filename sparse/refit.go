@@ -162,7 +162,7 @@ func (r *refit) expansion(at *newton.Point, sums *Sums) *expansion {
 // pass runs p from its next example on.
 func (r *refit) pass(ctx context.Context, p *pass) error {
 	n, e := r.x.Len(), p.to
-	f, a := newFeatures(r.b, n), newAdder(r.b, e.sums, n, 1)
+	f, a := newFeatures(r.b, n), newAdder(r.b, e.sums, n, r.b.c, 1)
 	err := r.save.eachChunk(ctx, r.b, r.x, r.o, StageData, p.next, func(t chunk) error {
 		if err := r.checkOutputs(p.kind, t); err != nil {
 			return err
@@ -257,15 +257,14 @@ func (r *refit) newPoint(w []float64) *newton.Point {
 func (r *refit) posterior(ctx context.Context, last *pass) (*Posterior, error) {
 	post, at := last.post, last.before
 	post.refit = true
-	p := &Posterior{Projected: post, x: r.x, sites: at.sites, local: at.local, warnings: post.Warnings()}
-	if err := p.identify(ctx); err != nil {
+	set, err := post.identify(ctx, r.x)
+	if err != nil {
 		return nil, err
 	}
-	p.warnings = append(p.warnings, r.search.Warnings()...)
-	p.pseudo, p.alpha = make([]float64, len(r.prior)), make([]float64, len(r.prior))
-	at.local.PseudoTargets(p.pseudo, r.prior)
-	at.local.SubtractLambda(p.alpha, p.pseudo, last.span)
-	p.warnings = append(p.warnings, newton.GapWarnings(floats.Distance(p.alpha, at.local.R, 2))...)
+	mean := gp.DualMean{Data: r.x, Sites: at.sites, Set: set, Alpha: make([]float64, len(r.prior)), Pseudo: make([]float64, len(r.prior))}
+	at.local.PseudoTargets(mean.Pseudo, r.prior)
+	at.local.SubtractLambda(mean.Alpha, mean.Pseudo, last.span)
+	mean.Warnings = append(r.search.Warnings(), newton.GapWarnings(floats.Distance(mean.Alpha, at.local.R, 2))...)
 	if last.sum == nil {
 		// Compute the sum of a step that was resumed, in another pass.
 		last.sum = make([]float64, r.b.rank())
@@ -284,8 +283,8 @@ func (r *refit) posterior(ctx context.Context, last *pass) (*Posterior, error) {
 	// The closure error: the difference φ(z)ᵀ(Φα − w) between the raw sums over all training
 	// examples (E12) and the mean at the inducing examples z, relative to the largest output.
 	gap := r.b.largestValue(newton.Minus(last.sum, last.post.w))
-	p.warnings = append(p.warnings, newton.OpenWarnings(newton.RelativeTo(gap, last.to.point.F))...)
-	return p, nil
+	mean.Warnings = append(mean.Warnings, newton.OpenWarnings(newton.RelativeTo(gap, last.to.point.F))...)
+	return post.over(mean), nil
 }
 
 // addToSum adds Φα of a chunk to the sum of a step, with α = b − ΛΦᵀw (E13).

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
@@ -70,28 +69,19 @@ func (p *Posterior) Report(ctx context.Context, x *linearize.Batch, o *ReportOpt
 		panic("sparse: negative sample")
 	}
 	r := &Report{Examples: p.sums.n, Inducing: p.b.z.Len(), Rows: p.b.rows(), Rank: p.Rank(), TraceError: p.TraceError()}
-	// Set ResidualMean and ResidualMax of r.
-	t, c := p.checkInputs(x)
-	if err := p.eachTile(ctx, x, func(tile chunk, f *features) error {
-		phi, err := f.of(ctx, tile)
-		if err != nil {
-			return err
-		}
-		prior := new(mat.Dense)
-		p.b.k.DiagTo(prior, tile.x)
-		for i := range tile.rows {
-			k, row := prior.At(i, i%c), phi.Data[i*phi.Stride:][:phi.Cols]
-			if k == 0 {
-				continue
-			}
+	var prior, rest mat.Dense
+	if err := p.SplitTo(ctx, nil, nil, &rest, x); err != nil {
+		return nil, err
+	}
+	p.b.k.DiagTo(&prior, x)
+	c := p.b.c
+	for i := range x.Len() * c {
+		if k := prior.At(i, i%c); k != 0 {
 			// (k_** − q_**)/k_**, where it is more than rounding
-			part := math.Max(0, 1-floats.Dot(row, row)/k)
-			r.ResidualMean += part / float64(t*c)
+			part := math.Max(0, rest.At(i, i%c)/k)
+			r.ResidualMean += part / float64(x.Len()*c)
 			r.ResidualMax = math.Max(r.ResidualMax, part)
 		}
-		return nil
-	}); err != nil {
-		return nil, err
 	}
 	if o.Sample == 0 || p.subset != nil {
 		return r, nil
@@ -103,14 +93,14 @@ func (p *Posterior) Report(ctx context.Context, x *linearize.Batch, o *ReportOpt
 
 // sample compares both posteriors given a sample of the training examples.
 func (p *Posterior) sample(ctx context.Context, x *linearize.Batch, o *ReportOptions) (*Comparison, error) {
-	total := p.x.Len()
+	total := p.Data().Len()
 	rows := rand.New(rand.NewPCG(o.Seed, sampleStream)).Perm(total)[:min(o.Sample, total)]
 	slices.Sort(rows)
-	train, err := linearize.Gather(ctx, p.x, rows)
+	train, err := linearize.Gather(ctx, p.Data(), rows)
 	if err != nil {
 		return nil, err
 	}
-	s := p.sites.Rows(rows)
+	s := p.Sites().Rows(rows)
 	exact, err := gp.Fit(ctx, p.b.k, train, s, &gp.Options{Mean: gp.LinearGaussian, Limits: linearize.Limits{Memory: p.o.Memory}})
 	if err != nil {
 		return nil, err

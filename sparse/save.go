@@ -13,7 +13,6 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/saved"
-	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/store"
@@ -360,16 +359,16 @@ func (p *Posterior) Save(w *store.Writer) error {
 	if err := p.Projected.Save(w); err != nil {
 		return err
 	}
-	s := savedData{N: p.x.Len(), Warnings: p.warnings[len(p.Projected.Warnings()):]}
+	s := savedData{N: p.Data().Len(), Warnings: p.Warnings()[len(p.Projected.Warnings()):]}
 	from := p
 	if p.subset != nil {
 		from = p.subset
 	}
 	w.JSON("sparse.data", s)
-	w.Floats("sparse.b", from.pseudo)
-	w.Floats("sparse.alpha", from.alpha)
-	from.sites.Save(w, "sparse.")
-	return saved.Of(p.x, unscaled(p.b.k)).Save(context.Background(), w, "sparse.")
+	w.Floats("sparse.b", from.PseudoTargets())
+	w.Floats("sparse.alpha", from.Alpha())
+	from.Sites().Save(w, "sparse.")
+	return saved.Of(p.Data(), unscaled(p.b.k)).Save(context.Background(), w, "sparse.")
 }
 
 // Load returns the posterior that Save wrote. k is the kernel that it was fitted
@@ -398,22 +397,37 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, x linearize.Source, 
 	if l.Err() != nil {
 		return nil, l.Err()
 	}
-	q := l.posterior(p, x)
-	l.Stop(q.identify(ctx))
-	q.warnings = append(q.warnings, s.Warnings...)
-	l.checkTargets(q)
-	switch {
-	case l.Err() != nil:
-		return nil, l.Err()
-	case p.IsSubset():
-		return q.withinData(x, p.b.z), nil
+	z, of, n := p.b.z, p, p.sums.n
+	mean := gp.DualMean{Data: x, Warnings: s.Warnings}
+	switch subset := p.IsSubset(); {
+	case !subset && n != x.Len():
+		l.Fail(saved.WriteAgain, "its sums are of %d training examples, not of %d", n, x.Len())
+	case subset && (n != z.Len() || z.Pairs() || z.Rows == nil || slices.Min(z.Rows) < 0 || slices.Max(z.Rows) >= x.Len()):
+		l.Fail(saved.WriteAgain, saved.Impossible)
+	case subset: // of which the examples are read
+		b := *p.b
+		b.z = z.alone()
+		of, mean.Data = p.with(&b, false), b.z.Batch
 	}
-	return q, nil
+	mean.Pseudo, mean.Alpha = l.Floats("b", n, p.b.c), l.Floats("alpha", n, p.b.c)
+	mean.Sites = gp.LoadSites(l.Reader, n, p.b.c)
+	l.checkTargets(mean.Sites)
+	if l.Err() != nil {
+		return nil, l.Err()
+	}
+	var err error
+	if mean.Set, err = of.identify(ctx, mean.Data); err != nil {
+		return nil, err
+	}
+	if p.IsSubset() {
+		return of.over(mean).withinData(x, z), nil
+	}
+	return p.over(mean), nil
 }
 
 // checkTargets compares the targets with the saved ones where Options.Targets is
 // set. For a subset of data it compares those of the subset.
-func (l *loader) checkTargets(q *Posterior) {
+func (l *loader) checkTargets(s *gp.Sites) {
 	t := l.targets
 	if t == nil || l.Err() != nil {
 		return
@@ -426,28 +440,5 @@ func (l *loader) checkTargets(q *Posterior) {
 		}
 		t = &gp.Targets{Y: y, Likelihood: t.Likelihood}
 	}
-	t.CheckSaved(l.Reader, q.sites)
-}
-
-// posterior reads the sites and dual vectors of the posterior p. For a subset of
-// data it returns the posterior whose data are the subset.
-func (l *loader) posterior(p *Projected, x linearize.Source) *Posterior {
-	z, c, n, subset := p.b.z, p.b.c, p.sums.n, p.IsSubset()
-	switch {
-	case !subset && n != x.Len():
-		l.Fail(saved.WriteAgain, "its sums are of %d training examples, not of %d", n, x.Len())
-	case subset && (n != z.Len() || z.Pairs() || z.Rows == nil || slices.Min(z.Rows) < 0 || slices.Max(z.Rows) >= x.Len()):
-		l.Fail(saved.WriteAgain, saved.Impossible)
-	}
-	q := &Posterior{Projected: p, x: x, warnings: p.Warnings(), pseudo: l.Floats("b", n, c), alpha: l.Floats("alpha", n, c)}
-	if q.sites = gp.LoadSites(l.Reader, n, c); l.Err() != nil {
-		return q
-	}
-	q.local = sites.Of(q.sites)
-	if subset {
-		b := *p.b
-		b.z = z.alone()
-		q.Projected, q.x = p.with(&b, false), b.z.Batch
-	}
-	return q
+	t.CheckSaved(l.Reader, s)
 }

@@ -46,8 +46,8 @@ func (q *problem) answers(t *testing.T, p *sparse.Posterior) []float64 {
 	more := testref.Must(p.Add(t.Context(), q.Test, q.testSites(t)))(t)
 	gone := testref.Must(gp.NewSites(gp.NewTargets(pick(q.Y, []int{4}), q.Likelihood), pick(p.Sites().F, []int{4})))(t)
 	less := testref.Must(p.Remove(t.Context(), []int{4}, gone))(t)
-	out = append(out, less.EvidenceLinearGaussian().Value)
-	out = append(out, r.TraceError, r.ResidualMean, r.Sample.ShiftRMS, r.Sample.RatioMax, more.EvidenceLinearGaussian().Value)
+	out = append(out, less.Projected.EvidenceLinearGaussian().Value)
+	out = append(out, r.TraceError, r.ResidualMean, r.Sample.ShiftRMS, r.Sample.RatioMax, more.Projected.EvidenceLinearGaussian().Value)
 	return append(out, more.Alpha()...)
 }
 
@@ -63,7 +63,7 @@ func (q *problem) projectedAnswers(t *testing.T, p *sparse.Projected) []float64 
 	var mean, cov, joint, self mat.Dense
 	require.NoError(t, p.PredictTo(t.Context(), &mean, &cov, q.Test))
 	require.NoError(t, p.JointTo(t.Context(), nil, &joint, q.Test))
-	require.NoError(t, p.SelfTo(t.Context(), &self, q.Test))
+	require.NoError(t, p.SplitTo(t.Context(), nil, &self, nil, q.Test))
 	out := append(flat(&mean), flat(&cov)...)
 	out = append(append(out, flat(&joint)...), flat(&self)...)
 	sums := testref.Must(p.Sums().MarshalBinary())(t)

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -70,17 +69,18 @@ func (p *Posterior) withinData(x linearize.Source, z *Inducing) *Posterior {
 	n, c := x.Len(), p.b.c
 	b := *p.b
 	b.z = z
-	q := &Posterior{Projected: p.Projected.with(&b, true), x: x, subset: p, warnings: p.warnings, pseudo: make([]float64, n*c), alpha: make([]float64, n*c)}
+	set := p.TrainingSet().Subset(x, z.Rows)
+	mean := gp.DualMean{Data: x, Set: &set, Warnings: p.Warnings()[len(p.Projected.Warnings()):], Alpha: make([]float64, n*c), Pseudo: make([]float64, n*c)}
 	at := slices.Repeat([]int{-1}, n)
 	for i, r := range z.Rows {
 		at[r] = i
-		copy(q.pseudo[r*c:(r+1)*c], p.pseudo[i*c:])
-		copy(q.alpha[r*c:(r+1)*c], p.alpha[i*c:])
+		copy(mean.Pseudo[r*c:(r+1)*c], p.PseudoTargets()[i*c:])
+		copy(mean.Alpha[r*c:(r+1)*c], p.Alpha()[i*c:])
 	}
-	q.set = p.set.Subset(x, z.Rows)
-	q.sites = p.sites.Rows(at)
-	q.sites.LogLik = p.sites.LogLik
-	q.local = sites.Of(q.sites)
+	mean.Sites = p.Sites().Rows(at)
+	mean.Sites.LogLik = p.Sites().LogLik
+	q := p.Projected.with(&b, true).over(mean)
+	q.subset = p
 	return q
 }
 

@@ -134,6 +134,7 @@ func (s *Sums) symmetric() blas64.Symmetric {
 // An adder adds one chunk of examples after another to sums.
 type adder struct {
 	b     *basis
+	c     int // outputs of an example
 	sums  *Sums
 	sign  float64
 	root  []float64 // Rᵀφ
@@ -143,17 +144,17 @@ type adder struct {
 	each  []scalars
 }
 
-func newAdder(b *basis, sums *Sums, n int, sign float64) *adder {
-	rows := min(n, linearize.Tile(b.c)) * b.c
-	return &adder{b: b, sums: sums, sign: sign, root: make([]float64, rows*b.rank()), diag: make([]float64, rows*b.c),
-		prior: make([]float64, rows), b0: make([]float64, rows), each: make([]scalars, rows/b.c)}
+func newAdder(b *basis, sums *Sums, n, c int, sign float64) *adder {
+	rows := min(n, linearize.Tile(c)) * c
+	return &adder{b: b, c: c, sums: sums, sign: sign, root: make([]float64, rows*b.rank()), diag: make([]float64, rows*c),
+		prior: make([]float64, rows), b0: make([]float64, rows), each: make([]scalars, rows/c)}
 }
 
 // add adds the examples of chunk p, with their sites s and features phi.
 func (a *adder) add(ctx context.Context, p chunk, phi blas64.General, s sites.Arrays) error {
 	prior := a.prior[:p.rows]
 	a.b.k.MeanTo(prior, p.x)
-	if err := sites.NotFinite("prior mean", prior, p.first, a.b.c); err != nil {
+	if err := sites.NotFinite("prior mean", prior, p.first, a.c); err != nil {
 		return err
 	}
 	return a.addWith(ctx, p, phi, s, prior)
@@ -161,7 +162,7 @@ func (a *adder) add(ctx context.Context, p chunk, phi blas64.General, s sites.Ar
 
 // addWith is add where the prior mean m is known.
 func (a *adder) addWith(ctx context.Context, p chunk, phi blas64.General, s sites.Arrays, prior []float64) error {
-	a.b.k.DiagTo(mat.NewDense(p.rows, a.b.c, a.diag[:p.rows*a.b.c]), p.x)
+	a.b.k.DiagTo(mat.NewDense(p.rows, a.c, a.diag[:p.rows*a.c]), p.x)
 	b := a.b0[:p.rows]
 	s.PseudoTargets(b, prior)
 	root := dense.In(a.root, p.rows, phi.Cols)
@@ -197,7 +198,7 @@ func (a *adder) squares(phi blas64.General) {
 
 // example computes the rows of Rᵀφ and the scalars of one example.
 func (a *adder) example(i int, phi, root blas64.General, s sites.Arrays, prior []float64) {
-	c := a.b.c
+	c := a.c
 	phi, root = dense.Rows(phi, i*c, (i+1)*c), dense.Rows(root, i*c, (i+1)*c)
 	k := a.diag[i*c*c : (i+1)*c*c]
 	t := scalars{expansion: s.Expansion(i, prior)}
@@ -214,6 +215,20 @@ func (a *adder) example(i int, phi, root blas64.General, s sites.Arrays, prior [
 		t.weighted -= floats.Dot(row, row)
 	}
 	a.each[i] = t
+}
+
+// mulTransRoot writes Rᵀφ for one example; dst and phi have one row for each output.
+func mulTransRoot(dst, phi blas64.General, root []float64) {
+	c := dst.Rows
+	for j := range c {
+		row := dst.Data[j*dst.Stride:][:dst.Cols]
+		clear(row)
+		for a := range c {
+			if v := root[a*c+j]; v != 0 {
+				floats.AddScaled(row, v, phi.Data[a*phi.Stride:][:phi.Cols])
+			}
+		}
+	}
 }
 
 // The binary form of sums is little-endian and holds: magic and version; M, C, rank and N

@@ -586,6 +586,7 @@ func TestCancel(t *testing.T) {
 			return err
 		})
 		d := testref.Must(novelty.Fit(t.Context(), q.Kernel, post, nil))(t)
+		require.NoError(t, d.ScoreTo(t.Context(), make([]float64, q.T), q.Test)) // which keeps what later scores need
 		testkit.Stops(t, name+": ScoreTo", 2, func(ctx context.Context) error {
 			return d.ScoreTo(ctx, make([]float64, q.T), q.Test)
 		})

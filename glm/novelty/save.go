@@ -143,11 +143,8 @@ func (r route) fits(post gp.Dual) bool {
 	if !ascending(r.Inducing, post.Data().Len()) {
 		return false
 	}
-	switch p := post.(type) {
-	case *gp.Exact:
-		return !r.Reused && (r.Exact || len(r.Inducing) > 0)
-	case *sparse.Posterior:
-		return !r.Exact && (len(r.Inducing) > 0 || r.Reused && !p.IsSubset() && !p.Inducing().Pairs())
+	if _, ok := post.(*gp.Exact); ok && r.Exact {
+		return !r.Reused
 	}
-	return !r.Exact && !r.Reused && len(r.Inducing) > 0
+	return !r.Exact && (len(r.Inducing) > 0 || r.Reused) && (!r.Reused || reusable(post))
 }

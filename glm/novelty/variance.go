@@ -48,7 +48,7 @@ func (v *variance) besideTo(ctx context.Context, post gp.Latent, mean, cov, own 
 			return e.PredictBesideTo(ctx, mean, cov, x, of, own)
 		}
 	case *sparse.Projected:
-		if p, ok := post.(*sparse.Posterior); ok {
+		if p, ok := post.(induced); ok {
 			return p.PredictBesideTo(ctx, mean, cov, x, of, own)
 		}
 	}
@@ -73,22 +73,16 @@ func (v *variance) leftOutTo(ctx context.Context, dst []float64, rows []int, x *
 	}
 	p := v.of.(*sparse.Projected)
 	var h mat.Dense
-	if err := p.SelfTo(ctx, &h, x); err != nil {
-		return err
-	}
-	if err := p.PredictTo(ctx, nil, &cov, x); err != nil {
+	if err := p.SplitTo(ctx, nil, &h, &cov, x); err != nil {
 		return err
 	}
 	c := x.Outputs()
 	root := gp.UniformSites(1, c, noise).Root
 	without, r := mat.NewDense(c, c, nil), make([]float64, c)
 	for i := range dst {
-		own := h.Slice(i*c, (i+1)*c, 0, c).(*mat.Dense)
-		// Leave the example out of h, the part through the inducing examples, and keep the rest k − q = cov − h
-		// (E17).
-		gp.LeaveOneOutFrom(nil, without, own, root, nil, nil, r)
+		// Leave the example out of h, the part through the inducing examples, and keep the rest k − q (E17).
+		gp.LeaveOneOutFrom(nil, without, h.Slice(i*c, (i+1)*c, 0, c), root, nil, nil, r)
 		block := cov.Slice(i*c, (i+1)*c, 0, c).(*mat.Dense)
-		block.Sub(block, own)
 		block.Add(block, without)
 	}
 	v.relativeTo(dst, &cov, x)
@@ -117,6 +111,20 @@ func trace(m *mat.Dense, i, c int) float64 {
 	return sum
 }
 
+// An induced posterior is one through inducing examples.
+type induced interface {
+	Inducing() *sparse.Inducing
+	IsSubset() bool
+	Builder() *sparse.Builder
+	PredictBesideTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, beside *sparse.Projected, besideCov *mat.Dense) error
+}
+
+// reusable tells whether v can be computed through the inducing examples of post: whole examples, for all data.
+func reusable(post gp.Dual) bool {
+	p, ok := post.(induced)
+	return ok && !p.IsSubset() && !p.Inducing().Pairs()
+}
+
 // A route is a way to compute v beside a posterior. One of its fields is set.
 type route struct {
 	Exact    bool  // with a second factor of the kernel of an exact posterior
@@ -134,7 +142,7 @@ func routeBeside(post gp.Dual, o *Options) route {
 	if _, ok := post.(*gp.Exact); ok && gp.Bytes(n, c) <= gp.MemoryBudget(o.Memory) {
 		return route{Exact: true}
 	}
-	if p, ok := post.(*sparse.Posterior); ok && !p.IsSubset() && !p.Inducing().Pairs() {
+	if reusable(post) {
 		return route{Reused: true}
 	}
 	m := max(1, inducedRows/c)
@@ -150,7 +158,7 @@ func routeBeside(post gp.Dual, o *Options) route {
 // inducing returns the positions of the inducing examples, none for Exact.
 func (r route) inducing(post gp.Dual) []int {
 	if r.Reused {
-		return post.(*sparse.Posterior).Inducing().Rows
+		return post.(induced).Inducing().Rows
 	}
 	return r.Inducing
 }
@@ -158,7 +166,7 @@ func (r route) inducing(post gp.Dual) []int {
 // builder returns the builder of the sums over training examples for inducing examples.
 func (r route) builder(ctx context.Context, k ntk.Kernel, post gp.Dual, o *Options) (*sparse.Builder, error) {
 	if r.Reused {
-		return post.(*sparse.Posterior).Builder(), nil
+		return post.(induced).Builder(), nil
 	}
 	x, err := linearize.Gather(ctx, post.Data(), r.Inducing)
 	if err != nil {

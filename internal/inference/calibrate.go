@@ -23,7 +23,6 @@ import (
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
-	"github.com/funcgp/funcgp/sparse"
 )
 
 // Calibrations are the values of --calibrate.
@@ -254,9 +253,7 @@ func (q *Posterior) leaveOneOut(ctx context.Context, c *job.Job, p *problem.Prob
 		}
 		if m.answer != nil { // f(x;θ*) + f̂_−i(x) − f̂(x) (E25)
 			fitted := new(mat.Dense)
-			if _, ok := q.Dual.(*sparse.Posterior); !ok {
-				fitted = problem.RowsAt(q.Dual.Sites().F, rows[lo:hi])
-			} else if err := q.Dual.PredictTo(ctx, fitted, nil, x); err != nil {
+			if err := q.Dual.TrainingMeanTo(ctx, fitted, rows[lo:hi], x); err != nil {
 				return nil, nil, err
 			}
 			dense.Slice(m.network, lo, hi).Copy(x.F)
@@ -527,8 +524,7 @@ type leaver func(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linea
 // leaver returns what predicts training rows without themselves: the posterior alone, or, through few inducing
 // examples at θ*, with means by kept rows (E16). warning says where the means are only rough.
 func (q *Posterior) leaver(ctx context.Context, c *job.Job, p *problem.Problem) (l leaver, warning, err error) {
-	s, ok := q.Dual.(*sparse.Posterior)
-	if !ok || q.How.Name != "nystrom" || s.Refitted() || q.How.mean != gp.Network || q.traceError <= looseTrace { // that of kept rows is not known
+	if q.How.Name != "nystrom" || q.Dual.Refitted() || q.How.mean != gp.Network || q.traceError <= looseTrace { // that of kept rows is not known
 		return q.Dual.LeaveOneOutTo, nil, nil
 	}
 	kernel := ntk.New(q.prior, p.Model.Net.Theta())
@@ -541,7 +537,7 @@ func (q *Posterior) leaver(ctx context.Context, c *job.Job, p *problem.Problem) 
 		return nil, nil, err
 	}
 	if rows.Len() == 0 {
-		return s.LeaveOneOutTo, nil, nil // every row is saturated, and none moves another
+		return q.Dual.LeaveOneOutTo, nil, nil // every row is saturated, and none moves another
 	}
 	kept, err := gp.FitKept(ctx, kernel, q.Dual.Data(), q.Dual.Sites(), rows, &gp.Options{Limits: p.Bounds(c)})
 	if err != nil {
@@ -558,6 +554,6 @@ func (q *Posterior) leaver(ctx context.Context, c *job.Job, p *problem.Problem) 
 			"%d inducing %s leave out %.2g %% of the prior variance, and the %d rows that leave-one-out takes its means from have only %.2g %% of the information. The calibrated scale may be too large.", len(q.How.inducing), elements, 100*q.traceError, rows.Len(), 100*part)
 	}
 	return func(ctx context.Context, mean, cov *mat.Dense, at []int, x *linearize.Batch) error {
-		return s.LeaveOneOutBy(ctx, kept, mean, cov, at, x)
+		return q.induced.LeaveOneOutBy(ctx, kept, mean, cov, at, x)
 	}, warning, nil
 }

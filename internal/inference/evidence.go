@@ -78,7 +78,7 @@ func (s *EvidenceStudy) Gradient(ctx context.Context, q *Posterior) ([]result.Ev
 			by, noise, err = s.exactGradient(ctx)
 		}
 	case "nystrom", "subset":
-		by, err = s.sparseGradient(ctx, q.Dual.(*sparse.Posterior))
+		by, err = s.sparseGradient(ctx, q.induced)
 	}
 	if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
 		s.con.Warn(linearize.NewWarning("skipped", math.NaN(), math.NaN(), "Raise --max-memory.", "The derivatives of the evidence take %s. They are not known.", problem.Takes(e)))
@@ -101,9 +101,6 @@ func (s *EvidenceStudy) Gradient(ctx context.Context, q *Posterior) ([]result.Ev
 
 // EvidenceLinearGaussian is the evidence of the linear-Gaussian model (E8).
 func (q *Posterior) EvidenceLinearGaussian(ctx context.Context) (gp.Evidence, error) {
-	if s, ok := q.Dual.(*sparse.Posterior); ok {
-		return s.EvidenceLinearGaussian(), nil
-	}
 	return q.Dual.(interface {
 		EvidenceLinearGaussian(ctx context.Context) (gp.Evidence, error)
 	}).EvidenceLinearGaussian(ctx)
@@ -111,8 +108,7 @@ func (q *Posterior) EvidenceLinearGaussian(ctx context.Context) (gp.Evidence, er
 
 // EvidenceLowerBounds are those of the evidence at θ* and of the linear-Gaussian model, through inducing examples.
 func (q *Posterior) EvidenceLowerBounds() (atTheta, linear gp.Evidence) {
-	dual := q.Dual.(*sparse.Posterior)
-	return dual.EvidenceAtThetaLowerBound(q.Evidence.Scatter), dual.EvidenceLowerBound()
+	return q.induced.EvidenceAtThetaLowerBound(q.Evidence.Scatter), q.induced.EvidenceLowerBound()
 }
 
 // EvidenceAtMode is the evidence at the mode of the linearized model by the method of q, a posterior at θ* that flags asked for.

@@ -95,9 +95,9 @@ func (f *fit) sparseOptions() *sparse.Options {
 // sparsePosterior notes the evidence of a posterior with inducing examples and what they leave out.
 func (f *fit) sparsePosterior(dual *sparse.Posterior, z *sparse.Inducing) *Posterior {
 	q := f.posterior(dual)
-	q.How.inducing = z.Rows
+	q.induced, q.How.inducing = dual, z.Rows
 	if !f.options.AtTheta && !dual.Refitted() {
-		q.Evidence = dual.EvidenceLinearGaussian()
+		q.Evidence = dual.Projected.EvidenceLinearGaussian()
 	}
 	q.traceError = dual.TraceError()
 	return q
@@ -272,7 +272,7 @@ const (
 // against their exact posterior. An error at a test row becomes a warning, because the posterior, which may have taken
 // hours, does not depend on it.
 func (f *fit) compare(ctx context.Context, q *Posterior) error {
-	p, dual := f.problem, q.Dual.(*sparse.Posterior)
+	p, dual := f.problem, q.induced
 	c := p.Model.Outputs
 	q.approximation = &result.Approximation{Select: q.How.selection, Rows: q.How.inducingOutputs(c), Rank: dual.Rank()}
 	if f.options.NoReport || p.Examples.TestPart().Len() == 0 {

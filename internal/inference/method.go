@@ -7,6 +7,8 @@ import (
 	"math"
 	"sync"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
@@ -25,6 +27,7 @@ type Fitted interface {
 	gp.Dual
 	Refitted() bool
 	Warnings() []error
+	TrainingMeanTo(ctx context.Context, mean *mat.Dense, rows []int, x *linearize.Batch) error // see gp.Posterior
 	Save(w *store.Writer) error
 }
 
@@ -97,8 +100,9 @@ func solverOf(method string) *solver {
 	bytes := func(p *problem.Problem, n int) float64 { return float64(p.Model.Net.BatchBytes(n)) }
 	through := &solver{
 		plan: planInducing, fit: (*fit).sparse, leftOut: mostLeftOut,
-		load: func(ctx context.Context, l *loading) (Fitted, error) {
-			return sparse.Load(ctx, l.problem.Saved.File, l.Kernel, l.x, l.z, &sparse.Options{Mean: l.How.mean, Limits: l.problem.Bounds(l.con), Targets: l.targets})
+		load: func(ctx context.Context, l *loading) (_ Fitted, err error) {
+			l.induced, err = sparse.Load(ctx, l.problem.Saved.File, l.Kernel, l.x, l.z, &sparse.Options{Mean: l.How.mean, Limits: l.problem.Bounds(l.con), Targets: l.targets})
+			return l.induced, err
 		},
 		held: func(p *problem.Problem, n, m, rows int) float64 {
 			return 8*float64(rows)*float64(rows) + bytes(p, m) + bytes(p, min(n, linearize.Tile(p.Model.Outputs)))

@@ -29,6 +29,7 @@ import (
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
+	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/store"
 )
 
@@ -38,8 +39,9 @@ type Posterior struct {
 	Kernel *ntk.NTK
 	How    Method
 
-	exact *gp.Exact       // Dual of --method exact, else nil
-	kept  *kept.Posterior // Dual of --method kept, else nil
+	exact   *gp.Exact         // Dual of --method exact, else nil
+	kept    *kept.Posterior   // Dual of --method kept, else nil
+	induced *sparse.Posterior // Dual through inducing examples, else nil
 
 	prior           ntk.Prior
 	precision       float64 // of the posterior's prior

@@ -22,7 +22,6 @@ import (
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
-	"github.com/funcgp/funcgp/sparse"
 )
 
 // A settlement says at which prior precision the answers are, and why (E21).
@@ -169,8 +168,9 @@ func (f *fit) openNoise(ctx context.Context, lik *glm.Gaussian, q *Posterior) (*
 			return nil, err
 		}
 	}
-	if dual, ok := q.Dual.(*sparse.Posterior); ok && f.flags.Method == "nystrom" {
-		if dual, err = dual.ScaleNoise(ctx, f.kernel, factor, f.sites); err != nil {
+	if f.flags.Method == "nystrom" {
+		dual, err := q.induced.ScaleNoise(ctx, f.kernel, factor, f.sites)
+		if err != nil {
 			return nil, err
 		}
 		scaled := f.sparsePosterior(dual, dual.Inducing())

@@ -172,7 +172,7 @@ func requireSame(t *testing.T, q *testkit.Problem, got, want *sparse.Posterior) 
 	testkit.RequireClose(t, "mean", &mean, &wantMean, shardTol)
 	testkit.RequireClose(t, "covariance", &cov, &wantCov, shardTol)
 	testkit.RequireClose(t, "α", testkit.Vec(got.Alpha()), testkit.Vec(want.Alpha()), 1e-9)
-	testkit.RequireNumber(t, "evidence", got.EvidenceLinearGaussian().Value, want.EvidenceLinearGaussian().Value, shardTol)
+	testkit.RequireNumber(t, "evidence", got.Projected.EvidenceLinearGaussian().Value, want.Projected.EvidenceLinearGaussian().Value, shardTol)
 	testkit.RequireNumber(t, "log likelihood", got.Sites().LogLik, want.Sites().LogLik, shardTol)
 }
 
