@@ -21,8 +21,8 @@ import (
 )
 
 // A Score says how well the prediction of each row agrees with its target. A number that a likelihood does not have
-// is NaN: Accuracy, ECE and Brier without classes, and for several Bernoulli outputs or fractional targets; RMSE
-// with classes.
+// is NaN: Accuracy, ECE and Brier without classes and for fractional targets; RMSE with classes. Of several Bernoulli
+// outputs NLL is that of a row with all its labels, and Accuracy, ECE and Brier are means over the N·C labels.
 type Score struct {
 	NLL      float64 // mean of −log p(y|x) over the rows, in nats
 	StdErr   float64 // standard error of NLL, taking the rows as a sample; NaN for one row
@@ -112,8 +112,13 @@ func WeightedScoreOf(ctx context.Context, link predictive.Link, lik glm.Likeliho
 	}
 	s.NLL, s.StdErr = r.nll(logp), r.standardError(logp)
 	s.Accuracy, s.ECE, s.Brier, s.RMSE = math.NaN(), math.NaN(), math.NaN(), math.NaN()
-	if prob, labels := ClassProbabilities(lik, r.y, response); prob != nil {
-		s.Accuracy, s.ECE, s.Brier = accuracy(prob, labels, r.weights), ece(prob, labels, r.weights), brier(prob, labels, r.weights)
+	prob, labels := ClassProbabilities(lik, r.y, response)
+	each := r.weights
+	if prob == nil {
+		prob, labels, each = eachLabel(lik, r.y, response, r.weights)
+	}
+	if prob != nil {
+		s.Accuracy, s.ECE, s.Brier = accuracy(prob, labels, each), ece(prob, labels, each), brier(prob, labels, each)
 	} else if _, classes := lik.(glm.Logistic); !classes && lik.Targets(r.c) <= r.c {
 		// Compare target j with the response of output j.
 		y := r.y
@@ -171,6 +176,29 @@ func ClassProbabilities(lik glm.Likelihood, y, response *mat.Dense) (prob *mat.D
 		labels[i] = int(v)
 	}
 	return prob, labels
+}
+
+// eachLabel returns what ClassProbabilities would of N·C rows with one Bernoulli output each, and their weights, for
+// targets and response of N rows with C. All are nil for any other likelihood.
+func eachLabel(lik glm.Likelihood, y, response *mat.Dense, weights []float64) (prob *mat.Dense, labels []int, each []float64) {
+	n, c := response.Dims()
+	if l, ok := lik.(glm.Logistic); !ok || l.Softmax() || lik.Targets(c) != c {
+		return nil, nil, nil
+	}
+	one := func(m *mat.Dense) *mat.Dense {
+		column := mat.NewDense(n*c, 1, nil)
+		for i := range n {
+			for j, v := range m.RawRowView(i) {
+				column.Set(i*c+j, 0, v)
+			}
+		}
+		return column
+	}
+	for _, w := range weights {
+		each = append(each, slices.Repeat([]float64{w}, c)...)
+	}
+	prob, labels = ClassProbabilities(lik, one(y), one(response))
+	return prob, labels, each
 }
 
 // weight returns the weight of a kept row.

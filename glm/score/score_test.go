@@ -90,12 +90,16 @@ func TestScoreByHand(t *testing.T) {
 	require.True(t, math.IsNaN(s.RMSE))
 	require.Equal(t, []int{2, 1}, s.Surprising(2))
 	require.Equal(t, []int{2, 1, 0}, s.Surprising(9))
-	// Fractions are no classes, and several outputs are several problems.
+	// Fractions are no classes. Of several outputs the NLL is that of a row, and the others are those of a row a label.
 	s = testref.Must(ScoreOf(nil, glm.Bernoulli{}, mat.NewDense(3, 1, []float64{1, 0.5, 1}), mean, nil))(t)
 	require.True(t, math.IsNaN(s.Accuracy) && math.IsNaN(s.ECE) && math.IsNaN(s.Brier) && !math.IsNaN(s.NLL))
 	s, err = ScoreOf(nil, glm.Bernoulli{}, mat.NewDense(1, 3, y.RawMatrix().Data), mat.NewDense(1, 3, mean.RawMatrix().Data), nil)
 	require.NoError(t, err)
-	require.True(t, math.IsNaN(s.Accuracy) && math.IsNaN(s.RMSE) && math.IsNaN(s.StdErr) && !math.IsNaN(s.NLL))
+	require.InDelta(t, -(math.Log(0.9) + math.Log(0.8) + math.Log(0.4)), s.NLL, 1e-14)
+	require.InDelta(t, 2.0/3, s.Accuracy, 1e-15)
+	require.InDelta(t, (0.1+0.2+0.6)/3, s.ECE, 1e-14)
+	require.InDelta(t, 2*(0.01+0.04+0.36)/3, s.Brier, 1e-14)
+	require.True(t, math.IsNaN(s.RMSE) && math.IsNaN(s.StdErr))
 
 	lik := testref.Must(glm.NewGaussian(4))(t)
 	f := mat.NewDense(2, 1, []float64{1, 2})
