@@ -30,18 +30,25 @@ const (
 // The moments are those of Calibrate, of rows that are predicted as new ones are, and so are the weights of the rows. Rows
 // with a NaN are left out.
 //
-// A likelihood without one label a row has no shift. The error is an error of ScoreOfContext.
+// Several Bernoulli outputs are shifted as two classes each. A likelihood without classes has no shift. The error is an
+// error of ScoreOfContext.
 func (c *Calibration) WithShift(ctx context.Context, link predictive.Link, lik glm.Likelihood, y, network, mean, cov *mat.Dense, weights []float64) (*Calibration, error) {
-	if _, ok := lik.(glm.Logistic); !ok {
+	l, ok := lik.(glm.Logistic)
+	if !ok {
 		return c, nil
+	}
+	_, outputs := mean.Dims()
+	several, spread := !l.Softmax() && outputs > 1, shiftSpread*shiftSpread // the variance of the prior of a shift
+	if several {
+		spread *= 2 // of the log-odds, a difference of two
 	}
 	expected := func(link predictive.Link, mean, cov *mat.Dense) (*classNumbers, error) {
 		s, err := WeightedScoreOf(ctx, link, lik, y, mean, cov, weights)
 		if err != nil {
 			return nil, err
 		}
-		if _, soft := lik.(glm.CategoricalShares); soft {
-			return newClassNumbers(s.Response, y, weights), nil
+		if _, soft := lik.(glm.CategoricalShares); soft || several {
+			return newClassNumbers(s.Response, y, weights, several), nil
 		}
 		p, labels := ClassProbabilities(lik, y, s.Response)
 		if p == nil {
@@ -52,7 +59,7 @@ func (c *Calibration) WithShift(ctx context.Context, link predictive.Link, lik g
 		for i, label := range labels {
 			shares.Set(i, label, 1)
 		}
-		return newClassNumbers(p, shares, weights), nil
+		return newClassNumbers(p, shares, weights, false), nil
 	}
 	if n, err := expected(nil, network, nil); err != nil || n == nil || n.z < shiftZ {
 		return c, err
@@ -75,10 +82,10 @@ func (c *Calibration) WithShift(ctx context.Context, link predictive.Link, lik g
 		if shift.IsEmpty() {
 			shift.ReuseAsVec(k)
 		}
-		n.off.AddScaledVec(n.off, -1/(shiftSpread*shiftSpread), shift)
+		n.off.AddScaledVec(n.off, -1/spread, shift)
 		n.curvature.ScaleSym(orOne(c.Temperature), n.curvature)
 		for j := range k {
-			n.curvature.SetSym(j, j, n.curvature.At(j, j)+1/(shiftSpread*shiftSpread))
+			n.curvature.SetSym(j, j, n.curvature.At(j, j)+1/spread)
 		}
 		var root mat.Cholesky
 		if !root.Factorize(n.curvature) {
@@ -90,7 +97,7 @@ func (c *Calibration) WithShift(ctx context.Context, link predictive.Link, lik g
 		largest := mat.Norm(n.off, math.Inf(1))
 		shift.AddScaledVec(shift, min(1, longStep/largest), n.off)
 		to.Shift = slices.Clone(shift.RawVector().Data)
-		if mean.RawMatrix().Cols == 1 { // the log-odds of the second class
+		if outputs == 1 { // the log-odds of the second class
 			to.Shift = []float64{to.Shift[1] - to.Shift[0]}
 		}
 		if largest < 1e-6 {
@@ -104,11 +111,12 @@ func (c *Calibration) WithShift(ctx context.Context, link predictive.Link, lik g
 type classNumbers struct {
 	off       *mat.VecDense // Σ_i y_ic − p_ic
 	z         float64       // the largest of them in standard errors
-	curvature *mat.SymDense // Σ_i diag(p_i) − p_i p_iᵀ
+	curvature *mat.SymDense // Σ_i diag(p_i) − p_i p_iᵀ, of labels its diagonal
 }
 
-// newClassNumbers returns the numbers for probabilities p and shares of the classes, both N×K, without rows of NaN.
-func newClassNumbers(p, shares *mat.Dense, weights []float64) *classNumbers {
+// newClassNumbers returns the numbers for probabilities p and shares of the classes, both N×K, without rows of NaN. Of
+// several labels a row has any number.
+func newClassNumbers(p, shares *mat.Dense, weights []float64, several bool) *classNumbers {
 	rows, k := p.Dims()
 	n := &classNumbers{off: mat.NewVecDense(k, nil), curvature: mat.NewSymDense(k, nil)}
 	variance, square := make([]float64, k), make([]float64, k)
@@ -126,7 +134,12 @@ func newClassNumbers(p, shares *mat.Dense, weights []float64) *classNumbers {
 			square[j] += w * d * d
 			n.curvature.SetSym(j, j, n.curvature.At(j, j)+w*q)
 		}
-		n.curvature.SymRankOne(n.curvature, -weight(i), p.RowView(i))
+		if !several {
+			n.curvature.SymRankOne(n.curvature, -weight(i), p.RowView(i))
+		}
+	}
+	for j := 0; several && j < k; j++ {
+		n.curvature.SetSym(j, j, variance[j])
 	}
 	for j := range k {
 		// Probabilities that are sure and wrong have less variance than they make errors.

@@ -85,3 +85,30 @@ func TestWithShift(t *testing.T) {
 	counts := &Calibration{}
 	require.Same(t, counts, testref.Must(counts.WithShift(t.Context(), nil, glm.Poisson{}, y, mean, mean, cov, nil))(t))
 }
+
+// TestWithShiftOfLabels checks that several labels are shifted as each would be by itself.
+func TestWithShiftOfLabels(t *testing.T) {
+	const n = 800
+	drawn := []float64{1.4, -1, .9}
+	y, mean, cov := mat.NewDense(n, 3, nil), mat.NewDense(n, 3, nil), mat.NewDense(3*n, 3, nil)
+	var want []float64
+	for j, shift := range drawn {
+		a, f, v := shiftedRows(glm.Bernoulli{}, 1, n+j, []float64{shift})
+		a, f, v = a.Slice(0, n, 0, 1).(*mat.Dense), f.Slice(0, n, 0, 1).(*mat.Dense), v.Slice(0, n, 0, 1).(*mat.Dense)
+		one := testref.Must((&Calibration{Scale: .3, Temperature: .8}).WithShift(t.Context(), nil, glm.Bernoulli{}, a, f, f, v, nil))(t)
+		want = append(want, one.Shift...)
+		for i := range n {
+			y.Set(i, j, a.At(i, 0))
+			mean.Set(i, j, f.At(i, 0))
+			cov.Set(3*i+j, j, v.At(i, 0))
+		}
+	}
+	c := &Calibration{Scale: .3, Temperature: .8}
+	got := testref.Must(c.WithShift(t.Context(), nil, glm.Bernoulli{}, y, mean, mean, cov, nil))(t)
+	require.Len(t, want, 3)
+	require.InDeltaSlice(t, want, got.Shift, 1e-6)
+	y, mean, cov = shiftedRows(glm.Bernoulli{}, 1, n, []float64{0})
+	y, mean = mat.NewDense(n/2, 2, y.RawMatrix().Data), mat.NewDense(n/2, 2, mean.RawMatrix().Data)
+	cov = mat.NewDense(n, 2, nil)
+	require.Same(t, c, testref.Must(c.WithShift(t.Context(), nil, glm.Bernoulli{}, y, mean, mean, cov, nil))(t))
+}
