@@ -34,6 +34,7 @@ func TestLikelihoodsConform(t *testing.T) {
 		{"gaussian-matrix/2", matrix, 2, mat.NewDense(2, 2, []float64{-1.3, 0, 2.1, 0.4})},
 		{"bernoulli/1", glm.Bernoulli{}, 1, mat.NewDense(2, 1, []float64{0, 1})},
 		{"bernoulli/3", glm.Bernoulli{}, 3, mat.NewDense(3, 3, []float64{0, 1, 1, 1, 0, 0, 0.2, 0.9, 0.5})},
+		{"weighted-bernoulli/3", glm.WeightedBernoulli{Positive: []float64{3, 1, .2}}, 3, mat.NewDense(3, 3, []float64{0, 1, 1, 1, 0, 0, 0.2, 0.9, 0.5})},
 		{"categorical/2", glm.Categorical{}, 2, mat.NewDense(2, 1, []float64{0, 1})},
 		{"categorical/5", glm.Categorical{}, 5, mat.NewDense(5, 1, []float64{0, 1, 2, 3, 4})},
 		{"categorical-shares/2", glm.CategoricalShares{}, 2, mat.NewDense(2, 2, []float64{0, 1, .3, .7})},

@@ -188,6 +188,11 @@ func MostLogLik(lik Likelihood, y *mat.Dense, weights []float64) float64 {
 			for _, v := range row {
 				sum -= w * integral.EntropyOf([]float64{v, 1 - v})
 			}
+		case WeightedBernoulli:
+			for j, v := range row {
+				has, not := l.Positive[j]*v, 1-v
+				sum -= w * (has + not) * integral.EntropyOf([]float64{has / (has + not), not / (has + not)})
+			}
 		case Counting:
 			f := make([]float64, len(row))
 			for j, v := range row {
