@@ -328,8 +328,8 @@ func (a *auditor) score(ctx context.Context) error {
 	for k := range a.audit.Examples {
 		a.audit.Examples[k].LogDensity = s.LogDensity[k]
 	}
-	if _, classes := lik.(glm.Logistic); !classes {
-		// Fill in the scores of a regression, whose calibrated moments are mean and cov.
+	if l, classes := lik.(glm.Logistic); !classes || !l.Softmax() && a.c > 1 {
+		// Fill in the scores of a regression or of several labels, whose calibrated moments are mean and cov.
 		targets := lik.Targets(a.c)
 		return par.Do(ctx, par.Tiles(len(a.rows), tileRows), func(tile int) error {
 			lo, hi := par.Bounds(tile, len(a.rows), tileRows)

@@ -507,10 +507,11 @@ func TestProcessors(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	two := testkit.NewProblem("bernoulli-two", 5, 10, 2, glm.Bernoulli{}, 1)
-	_, err := audit.Of(t.Context(), refit(t, two), likelihood(two), two.Y, nil)
+	shares := testkit.NewProblem("shares", 5, 10, 1, glm.Bernoulli{}, 1)
+	shares.Y.Set(3, 0, .25)
+	_, err := audit.Of(t.Context(), refit(t, shares), likelihood(shares), shares.Y, nil)
 	unsupported := testref.As[*audit.UnsupportedError](t, err)
-	require.Equal(t, 2, unsupported.Outputs)
+	require.Equal(t, 1, unsupported.Outputs)
 
 	q := problemNamed(t, "categorical")
 	post := refit(t, q)

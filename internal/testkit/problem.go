@@ -46,6 +46,7 @@ func Problems(t *testing.T) []*Problem {
 		NewProblem("poisson", 5, 20, 1, glm.Poisson{}, 0.5),
 		NewProblem("categorical", 6, 20, 3, glm.Categorical{}, 1),
 		NewProblem("categorical-saturated", 7, 20, 4, glm.Categorical{}, 900),
+		NewProblem("several-labels", 9, 20, 3, glm.Bernoulli{}, 1),
 	}
 }
 
