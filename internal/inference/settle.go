@@ -347,7 +347,7 @@ func (f *fit) remark(q *Posterior) {
 	}
 	if match := float64(s.match.Precision); s.match.Used == "given" && math.Abs(math.Log(match/f.precision)) > gp.MatchKeeps {
 		hint := "Give --at match for answers there."
-		if over := match / f.precision / float64(f.problem.Examples.Train.Len()); over > .5 && over < 2 && f.problem.Task.Prior == nil && !problem.HasNoise(f.problem.Task.Likelihood) {
+		if over := match / f.precision / float64(len(f.problem.Examples.Y.RawMatrix().Data)); over > .5 && over < 2 && f.problem.Task.Prior == nil && !problem.HasNoise(f.problem.Task.Likelihood) {
 			hint = fmt.Sprintf("If %.4g is the weight decay of the training, give --weight-decay %.4g.", f.precision, f.precision)
 		}
 		f.con.Warn(linearize.NewWarning("given-precision", f.precision, match, hint, "Answers are at δ = %.4g as given. The linearized model fits the training rows as the network does at δ = %.4g.", f.precision, match))

@@ -17,8 +17,9 @@ import (
 // objective Σ −log p(y|f) + ½δ‖θ‖² is a multiple of that:
 //
 //   - CrossEntropyLoss, BCEWithLogitsLoss and PoissonNLLLoss are the mean of −log p
-//     over N rows: times N, δ = N·λ. GaussianNLLLoss of a heteroscedastic network is the
-//     mean over N rows of T targets: δ = N·T·λ. With weight=, CrossEntropyLoss divides
+//     over N rows: times N, δ = N·λ. Of T targets a row, as several labels are, all but
+//     CrossEntropyLoss are the mean over N·T numbers, and so is GaussianNLLLoss of a
+//     heteroscedastic network: δ = N·T·λ. With weight=, CrossEntropyLoss divides
 //     by the sum of the weights w_i of its rows in place of N: δ = λ·Σ w_i.
 //     BCEWithLogitsLoss divides by N whatever pos_weight= is.
 //   - MSELoss is the mean of (f−y)² over N rows of T targets, without the ½ and the
@@ -43,7 +44,7 @@ func (p *Problem) setDecay(ctx context.Context, decay *float64) error {
 		t.PrecisionFrom = Origin(fmt.Sprintf("Σw·λ = %.6g × %.4g, from --weight-decay and the weights of the classes", over, lambda))
 	}
 	_, targets := p.Examples.Y.Dims()
-	if HasLogVariances(t.Likelihood) {
+	if targets > 1 {
 		t.Precision *= float64(targets)
 		t.PrecisionFrom = Origin(fmt.Sprintf("N·λ = %d × %.4g, from --weight-decay", n*targets, lambda))
 	}
