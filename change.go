@@ -76,7 +76,7 @@ func (p *Posterior) SmallestFlip(ctx context.Context, rows *Rows, o *FlipOptions
 		o = &FlipOptions{}
 	}
 	if p.problem.Task.Classes == nil {
-		return nil, errors.New("funcgp: SmallestFlip looks for another class, and a regression has none; use Without")
+		return nil, errors.New("funcgp: SmallestFlip looks for another class, and this posterior is not of classes; use Without")
 	}
 	var m *counterfactual.Model
 	var out []Flip

@@ -72,7 +72,7 @@ type Data struct {
 	TestFile, ValidFile string   // of a CSV file: test rows, and rows that were held out
 	Target, ID          string   // names of the column of targets (default the last) and of names of rows (default none)
 	RowWeights          string   // name of the column with the weights of the training rows; "" is none
-	Classes, ClassNames []string // the classes to keep and their names, in the order of the outputs; default the classes of the model, else all
+	Classes, ClassNames []string // the classes to keep and their names, or names of labels, in the order of the outputs; default the classes of the model, else all
 	TrainCount          int      // train on the first kept rows; 0 is all, or the rows that the model records
 	TrainFile           string   // train on the rows listed in a file, a number a line
 }
@@ -113,12 +113,12 @@ type Method struct {
 // FitOptions are the options of Fit. The zero value is what gpexplain fit does without flags.
 type FitOptions struct {
 	Limits
-	// Likelihood is gaussian, bernoulli, categorical, poisson, negative-binomial:R or heteroscedastic; "" is the
-	// model's, else by the targets.
+	// Likelihood is gaussian, bernoulli (of two classes, or of labels of which a row has any number), categorical,
+	// poisson, negative-binomial:R or heteroscedastic; "" is the model's, else by the targets.
 	Likelihood string
 	// ClassWeights are the weights of classes in the loss of the training, as weight= and pos_weight= of PyTorch: "0=1,1=3.2",
-	// where a class without a weight has 1, or "balanced", N/(C n) for a class with n of the N rows. "" is the model's, else
-	// none. The posterior is fitted to that loss. Calibrated probabilities are for classes as often as they occur.
+	// where a class without a weight has 1, or "balanced", N/(C n) for a class with n of the N rows. Of several labels a row they are those of the rows that have
+	// each, and balanced is the number of the others over theirs. "" is the model's, else none. The posterior is fitted to that loss. Calibrated probabilities are for classes as often as they occur.
 	ClassWeights string
 	// LabelSmoothing is ε of a training on the shares (1 − ε)y + ε/C of C classes, to which the posterior is fitted; 0 is
 	// the model's, else none.

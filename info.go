@@ -25,7 +25,7 @@ type Info struct {
 	InputShape                    []int    // of one row
 	Columns                       []string // of the inputs of a table, nil of others
 	Target                        string   // name of the target, "" where it has none
-	Classes                       []string // as of Posterior.Classes
+	Classes, Labels               []string // as of Posterior.Classes and Posterior.Labels
 }
 
 // Check is an error of what makes answers untrustworthy: warnings that the network does not suit the data or the
@@ -52,7 +52,7 @@ func (p *Posterior) Info() Info {
 	d := p.problem.Examples.Data
 	out := Info{Method: p.fit.Method, Likelihood: p.problem.Task.Likelihood.Name(), PriorPrecision: float64(p.fit.PriorPrecision), NoiseVariance: math.NaN(),
 		LogEvidence: float64(p.fit.LogEvidence), Examples: p.fit.Examples, Parameters: p.fit.Parameters, Outputs: p.fit.Outputs,
-		InputShape: slices.Clone(d.Shape), Columns: slices.Clone(d.Columns), Target: d.Target, Classes: p.Classes()}
+		InputShape: slices.Clone(d.Shape), Columns: slices.Clone(d.Columns), Target: d.Target, Classes: p.Classes(), Labels: p.Labels()}
 	out.PriorPrecisionOrigin, out.Bound = inGo(p.fit.PriorPrecisionOrigin), p.fit.Bound
 	if p.fit.NoiseVariance != nil {
 		out.NoiseVariance = float64(*p.fit.NoiseVariance)

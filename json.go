@@ -122,6 +122,7 @@ func (x Info) MarshalJSON() ([]byte, error) {
 		Columns              []string     `json:"columns,omitempty"`
 		Target               string       `json:"target,omitempty"`
 		Classes              []string     `json:"classes,omitempty"`
+		Labels               []string     `json:"labels,omitempty"`
 	}{x.Method, x.Likelihood, result.Float(x.PriorPrecision), x.PriorPrecisionOrigin, result.Float(x.NoiseVariance), result.Float(x.LogEvidence), x.Bound, x.Examples, x.Parameters,
-		x.Outputs, x.InputShape, x.Columns, x.Target, x.Classes})
+		x.Outputs, x.InputShape, x.Columns, x.Target, x.Classes, x.Labels})
 }

@@ -190,6 +190,10 @@ func (p *Posterior) worded(list []error) []error {
 	return warningsInGo(list)
 }
 
+// Labels are the names of the labels of which a row has any number, in the order of the outputs and of probabilities; nil
+// where a row has one class, or numbers.
+func (p *Posterior) Labels() []string { return append([]string(nil), p.problem.Task.LabelNames...) }
+
 // Classes are the names of the classes in the order of probabilities, nil for a regression.
 func (p *Posterior) Classes() []string { return append([]string(nil), p.problem.Task.ClassNames()...) }
 

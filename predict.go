@@ -21,13 +21,13 @@ import (
 type Prediction struct {
 	Index int    // number in the file of the data; −1 of rows of one's own
 	ID    string // name of the row, "" for none
-	Label string // class or target in the data, "" where it is unknown
+	Label string // class, labels or target in the data, "" where it is unknown
 
 	// Of classes: the most probable one with its place in Probability, whose order is that of
 	// Posterior.Classes; their probabilities, calibrated, with standard deviations; and those of the network
-	// alone.
+	// alone. Of several labels a row, the probability of each, in the order of Posterior.Labels.
 	Class                                      string
-	ClassIndex                                 int // −1 for a regression
+	ClassIndex                                 int // −1 for a regression and several labels
 	Probability, ProbabilitySD, MAPProbability []float64
 
 	// The outputs: their mean f(x;θ*), C numbers, and their covariance, C×C, which is not calibrated;
@@ -45,9 +45,9 @@ type Prediction struct {
 	Novelty Novelty
 }
 
-// Margin is the largest probability less the next, on which the choice of Class hangs; NaN for a regression.
+// Margin is the largest probability less the next, on which the choice of Class hangs; NaN without one.
 func (x *Prediction) Margin() float64 {
-	if len(x.Probability) < 2 {
+	if x.ClassIndex < 0 || len(x.Probability) < 2 {
 		return math.NaN()
 	}
 	sorted := slices.Sorted(slices.Values(x.Probability))

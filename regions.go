@@ -42,7 +42,7 @@ func (p *Posterior) Regions(ctx context.Context, rows *Rows, coverage float64) (
 		return nil, fmt.Errorf("funcgp: the coverage %v must be between 0 and 1", coverage)
 	}
 	asks := inference.CoverageFlags{Share: &coverage}
-	if err := asks.Suits(p.problem.Examples.Train.Len(), "training rows"); err != nil {
+	if err := asks.Suits(p.problem, p.problem.Examples.Train.Len(), "training rows"); err != nil {
 		return nil, named(err)
 	}
 	own := job.New(nil)

@@ -56,6 +56,9 @@ func (a *arch) outputs(d *dataset.Data, likelihood string, classes []int) int {
 	if a.widths != nil {
 		return a.widths[len(a.widths)-1]
 	}
+	if _, several := d.SeveralLabels(); several && (likelihood == "" || likelihood == "bernoulli") {
+		return d.Train.Width()
+	}
 	if problem.HasLogVariances(problem.LikelihoodNamed(likelihood)) {
 		return 2
 	}

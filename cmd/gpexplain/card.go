@@ -66,6 +66,9 @@ func (s *cardVerb) run(ctx context.Context, c *console.Console) error {
 	if card.Classes != nil {
 		what = fmt.Sprintf("It predicts which of %d classes a row is of", len(card.Classes))
 	}
+	if labels := p.Task.LabelNames; labels != nil {
+		what = fmt.Sprintf("It predicts which of the labels %s a row has", problem.JoinNames(labels))
+	}
 	from := fmt.Sprintf("%d numbers", problem.Elements(d.Shape))
 	if d.Images() {
 		from = fmt.Sprintf("a picture of shape %v", d.Shape)

@@ -118,7 +118,7 @@ var ordinary = []struct {
 	name  string
 	flags []string
 }{
-	{"standardized-in-graph", nil}, {"standardized-outside", nil}, {"standardized-targets", nil}, {"two-logits", nil}, {"one-logit", nil},
+	{"standardized-in-graph", nil}, {"standardized-outside", nil}, {"standardized-targets", nil}, {"two-logits", nil}, {"one-logit", nil}, {"several-labels", nil},
 	{"house-prices", nil}, {"two-targets", nil}, {"all-in-graph", nil}, {"string-labels", nil}, {"pictures-colour", nil},
 	{"names-in-metadata", nil}, {"weight-decay", nil}, {"learnt-scale", []string{"--learn", "0.scale"}}, {"no-metadata", nil},
 	{"pictures-in-graph", nil}, {"pictures-outside", nil}, {"photo", []string{"--calibrate", "none", "--link", "probit"}},
@@ -147,15 +147,23 @@ func TestCorpusDefaults(t *testing.T) {
 	}
 }
 
-// right is the share of rows whose class is their label.
+// right is the share of rows whose class is their label, or of all labels that are right.
 func right(rows []prediction) float64 {
-	n := 0
+	n, all := 0, 0
 	for _, r := range rows {
-		if r.Class == r.Label {
+		for k := range r.Labels {
+			if all++; r.Probability[k] > .5 == (r.Targets[k] > .5) {
+				n++
+			}
+		}
+		if r.Labels != nil {
+			continue
+		}
+		if all++; r.Class == r.Label {
 			n++
 		}
 	}
-	return float64(n) / float64(len(rows))
+	return float64(n) / float64(all)
 }
 
 // rmse is the root of the mean squared error of the means.
@@ -229,6 +237,7 @@ func TestCorpusMistakes(t *testing.T) {
 		{"pictures-in-graph", "standardized-twice", shape, "Give --standardize no."},
 		{"standardized-outside", "not-standardized", []string{"--standardize", "no"}, "it fits them with inputs standardized by the training rows. Give --standardize yes."},
 		{"two-logits", "not-standardized", []string{"--standardize", "no"}, "--standardize yes"},
+		{"several-labels", "not-standardized", []string{"--standardize", "no"}, "it fits them with inputs standardized by the training rows. Give --standardize yes."},
 		{"pictures-outside", "not-standardized", []string{"--standardize", "no"}, "it fits them with mean 0.1307 and deviation 0.3081 (those of MNIST). Give --input-mean 0.1307 --input-sd 0.3081."},
 		{"pictures-colour", "not-standardized", []string{"--standardize", "no"}, "--input-mean 0.485,0.456,0.406 --input-sd 0.229,0.224,0.225"},
 		{"house-prices", "targets-not-scaled", []string{"--standardize", "yes", "--target-mean", "0"}, "--target-mean 503159 --target-sd 100011"},
@@ -281,7 +290,7 @@ func TestCorpusMistakes(t *testing.T) {
 // TestCorpusPrecisionWithoutN checks that a prior precision that is the weight decay, and misses the factor
 // N, is told from the match.
 func TestCorpusPrecisionWithoutN(t *testing.T) {
-	for _, name := range []string{"standardized-in-graph", "two-logits", "one-logit", "string-labels", "pictures-in-graph"} {
+	for _, name := range []string{"standardized-in-graph", "two-logits", "one-logit", "several-labels", "string-labels", "pictures-in-graph"} {
 		e := corpus(t, name)
 		decay := strconv.FormatFloat(e.WeightDecay, 'g', -1, 64)
 		_, sum := predictions(t, append([]string{"--index", "0", "--calibrate", "none", "--prior-precision", decay}, e.args()...)...)

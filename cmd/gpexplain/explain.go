@@ -336,7 +336,7 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	if err != nil {
 		return nil, x.names.ExplainError(err)
 	}
-	r := &result.Report{Input: x.input, Classes: p.Task.ClassNames(), Meanings: s.meanings(p), Fit: q.Report(p, c.Warnings)}
+	r := &result.Report{Input: x.input, Classes: p.Task.ClassNames(), Labels: p.Task.LabelNames, Meanings: s.meanings(p), Fit: q.Report(p, c.Warnings)}
 	r.Prediction = q.Prediction(p.Task, pred, 0)
 	for _, one := range list {
 		one.Remainder = one.Target.Of(pred.Mean.RawRowView(0)) - one.PriorMean - one.Sum

@@ -35,7 +35,7 @@ const mostChanged = 1 << 20
 func (s *changeFlags) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&s.without, "without", "", "also say what the prediction would be without the training rows of this `LIST`, such as 12 or 12,99,200-210")
-	f.StringVar(&s.flip, "flip", "", "also say what the prediction would be if training rows had other labels, such as `ROW=LABEL` or 12=4,99=9")
+	f.StringVar(&s.flip, "flip", "", "also say what the prediction would be if training rows had other labels, such as `ROW=LABEL` or 12=4,99=9; of several labels a row, without the label or with it")
 	f.BoolVar(&s.smallest, "smallest-flip", false, "also look for a small set of training rows without which the class is another; a smaller one may exist")
 	f.IntVar(&s.most, "flip-most", 0, "of --smallest-flip: leave out at most `N` rows (default a tenth of the training rows)")
 	f.IntVar(&s.tries, "flip-tries", 0, "of --smallest-flip: try at most `N` sets (default 100)")
@@ -88,8 +88,9 @@ func onlyOnce(flag string, rows []int) error {
 // A changedData is a change of the training data, and the posterior of these.
 type changedData struct {
 	flag      string
-	at        []int // positions of the rows among the training rows
-	classes   []int // of --flip: their other classes
+	at        []int      // positions of the rows among the training rows
+	classes   []int      // of --flip: their other classes
+	targets   *mat.Dense // of --flip of several labels: the targets of all training rows
 	posterior *counterfactual.Posterior
 	says      result.Changed // what is the same for every prediction
 
@@ -111,7 +112,11 @@ func (to *changedData) fit(ctx context.Context, c *console.Console, p *problem.P
 		return nil
 	}
 	y := p.TrainTargets().Without(to.at...)
-	if to.classes != nil {
+	switch {
+	case to.targets != nil:
+		y = p.TrainTargets().Without()
+		y.Y = to.targets
+	case to.classes != nil:
 		y = p.Relabelled(to.at, to.classes)
 	}
 	to.posterior, err = m.Fit(ctx, y, nil)
@@ -131,7 +136,7 @@ func (s *changeFlags) find(p *problem.Problem) (*changedData, error) {
 	if s.smallest {
 		// Of --smallest-flip.
 		if p.Task.Classes == nil {
-			return nil, fmt.Errorf("--smallest-flip looks for another class, but %s has the %s likelihood, which has none; use --without", p.Model.Name, p.Task.Likelihood.Name())
+			return nil, fmt.Errorf("--smallest-flip looks for another class, but %s has %s, and no class; use --without", p.Model.Name, p.Task.Predicts())
 		}
 		if n := p.Examples.Train.Len(); s.most >= n {
 			return nil, fmt.Errorf("--flip-most %d: there are %d training rows, of which some must be left; give at most %d", s.most, n, n-1)
@@ -140,7 +145,7 @@ func (s *changeFlags) find(p *problem.Problem) (*changedData, error) {
 	}
 	to := &changedData{flag: s.flag(), says: result.Changed{Rows: s.rows}}
 	flip := s.flip != ""
-	if flip && p.Task.Classes == nil {
+	if flip && !problem.HasClasses(p.Task.Likelihood) {
 		return nil, fmt.Errorf("--flip is for labels, but %s has the %s likelihood; use --without", p.Model.Name, p.Task.Likelihood.Name())
 	}
 	var err error
@@ -148,7 +153,7 @@ func (s *changeFlags) find(p *problem.Problem) (*changedData, error) {
 		return nil, err
 	}
 	left := p.Examples.Y
-	if p.Task.Classes != nil {
+	if flip {
 		left = mat.DenseCopyOf(left)
 	}
 	gone := make([]bool, p.Examples.Train.Len())
@@ -156,6 +161,15 @@ func (s *changeFlags) find(p *problem.Problem) (*changedData, error) {
 		i := to.at[k]
 		if !flip {
 			gone[i] = true
+			continue
+		}
+		if p.Task.MultiLabel() {
+			name, now, err := p.WithLabel(left.RawRowView(i), s.labels[k])
+			if err != nil {
+				return nil, fmt.Errorf("--flip %d=%s: %w", row, s.labels[k], err)
+			}
+			to.targets = left
+			to.says.Labels, to.says.LabelNames = append(to.says.Labels, now), append(to.says.LabelNames, name)
 			continue
 		}
 		class, ok := p.ClassOf(s.labels[k])

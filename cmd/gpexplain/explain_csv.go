@@ -115,7 +115,7 @@ func (s *explainVerb) meanings(p *problem.Problem) map[string]string {
 		"removal":    "the output without the training row less the output with it, to first order, in the unit of value; a positive one says that the output would rise. Go by it for a single row, and for many at once by influence (--influence)",
 		"similarity": "posterior correlation of the output at the training row and at the explained one, no unit, from −1 to 1; where negative, what raises the one lowers the other",
 	}
-	if p.Task.Classes != nil {
+	if problem.HasClasses(p.Task.Likelihood) {
 		m["value"] += ": trained again without those of the largest values, a network changes most"
 	} else {
 		m["value"] += "; what networks become that are trained without rows it does not foretell in a regression: for that go by removal"
@@ -142,6 +142,8 @@ func (s *explainVerb) meanings(p *problem.Problem) map[string]string {
 func unitOf(p *problem.Problem) string {
 	names := p.Task.ClassNames()
 	switch {
+	case p.Task.MultiLabel():
+		return "log-odds of the label, in nats"
 	case problem.HasLogVariances(p.Task.Likelihood):
 		return "that of the target for a mean, and the logarithm of its square for a noise variance"
 	case names == nil && p.Task.Quantity("") == "log rate":

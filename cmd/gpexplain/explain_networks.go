@@ -151,7 +151,7 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 	return s.writeAll(ctx, c, list, rows, func(i int, x *explained) (*result.Report, error) {
 		// The report of row i on the mean output f.
 		f := outputs.RawRowView(i)
-		r := &result.Report{Classes: p.Task.ClassNames(), Meanings: s.meanings(p), Fit: members[0].result.Fit}
+		r := &result.Report{Classes: p.Task.ClassNames(), Labels: p.Task.LabelNames, Meanings: s.meanings(p), Fit: members[0].result.Fit}
 		var results []result.NetworkResult
 		var predictions []*result.Prediction
 		r.Fit.Calibration, r.Fit.Warnings = nil, nil
@@ -235,7 +235,7 @@ func meanPrediction(p *problem.Problem, list []*result.Prediction, f []float64) 
 		v, _ := explain.Over(list, func(x *result.Prediction) float64 { return float64(one.of(x.Novelty)) })
 		*one.to = result.Float(v)
 	}
-	if p.Task.Classes != nil {
+	if problem.HasClasses(p.Task.Likelihood) {
 		r.MAPProbability = inference.ByNetwork(p.Task, row)
 	}
 	return r

@@ -44,7 +44,7 @@ sigmoid-by-hand-ratio        K R X W
 sigmoid-by-hand-squeeze      K R X W
 sigmoid-by-tanh              = W X W
 sigmoid-temperature          K R X W
-sigmoid-labels               K X W W
+sigmoid-labels               K R W W
 sigmoid-scaled               = = X =
 sigmoid-log                  = W X =
 pair                         K X R W
@@ -208,6 +208,8 @@ func (v *headVariant) want(likelihood string, i int) []float64 {
 		return each(math.Exp)
 	case likelihood == "categorical" && v.Means == "probability":
 		return y
+	case v.labels(likelihood):
+		return y
 	case likelihood == "bernoulli" && v.Means == "probability":
 		return []float64{1 - y[0], y[0]}
 	case likelihood == "bernoulli":
@@ -221,8 +223,13 @@ func (v *headVariant) want(likelihood string, i int) []float64 {
 	return each(func(v float64) float64 { return v / sum })
 }
 
+// labels tells whether the targets are those of several labels a row.
+func (v *headVariant) labels(likelihood string) bool {
+	return likelihood == "bernoulli" && v.Means == "probabilities"
+}
+
 func (v *headVariant) targets(likelihood string) string {
-	if likelihood == "bernoulli" || likelihood == "categorical" {
+	if likelihood == "bernoulli" && !v.labels(likelihood) || likelihood == "categorical" {
 		return "t0"
 	}
 	names := make([]string, len(v.Y[0]))
@@ -258,11 +265,14 @@ func (v *headVariant) table(t *testing.T, x [][]float64, likelihood string) stri
 				fmt.Fprintf(&b, "%d%s", poissonAt(rate, u), map[bool]string{true: "\n", false: ","}[j == len(y)-1])
 			}
 		case "bernoulli":
-			k := 0
-			if (v.F[i][0] > 0) != (i%8 == 7) {
-				k = 1
+			for j := range strings.Count(v.targets(likelihood), ",") + 1 {
+				k := 0
+				if (v.F[i][j] > 0) != (i%8 == 7) {
+					k = 1
+				}
+				fmt.Fprintf(&b, "%s%d", map[bool]string{true: ","}[j > 0], k)
 			}
-			fmt.Fprintf(&b, "%d\n", k)
+			b.WriteString("\n")
 		default:
 			if i < classes {
 				fmt.Fprintf(&b, "%d\n", i)

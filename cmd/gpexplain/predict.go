@@ -175,7 +175,7 @@ func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 			return err
 		}
 	}
-	if err := s.coverage.Suits(p.Examples.Train.Len(), "training rows"); err != nil {
+	if err := s.coverage.Suits(p, p.Examples.Train.Len(), "training rows"); err != nil {
 		return err
 	}
 	s.weights.Samples = s.samples
@@ -196,7 +196,7 @@ func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 
 // predict writes the lines and the table, and returns all rows for the summary.
 func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, link predictive.Link, rows *dataset.Subset, y *mat.Dense, cover *inference.Coverage) (*report.Predictions, error) {
-	all := &report.Predictions{Classes: p.Task.Labels(), ClassNames: p.Task.ClassNames()}
+	all := &report.Predictions{Classes: p.Task.Labels(), ClassNames: p.Task.ClassNames(), Labels: p.Task.LabelNames}
 	if cover != nil {
 		all.Coverage = cover.Share
 	}
@@ -210,7 +210,7 @@ func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *proble
 	if !c.JSON && c.Out.Terminal() { // a table follows
 		lines = lineEncoder(io.Discard)
 	}
-	layout := report.CSVLayout{Classes: p.Task.Labels(), ClassNames: p.Task.Names, IDs: rows.IDs != nil, Outputs: p.Model.Outputs, Intervals: cover != nil && p.Task.Classes == nil, Sets: cover != nil && p.Task.Classes != nil}
+	layout := report.CSVLayout{Classes: p.Task.Labels(), ClassNames: p.Task.Names, Labels: p.Task.LabelNames, IDs: rows.IDs != nil, Outputs: p.Model.Outputs, Intervals: cover != nil && p.Task.Classes == nil, Sets: cover != nil && p.Task.Classes != nil}
 	if p.Task.Classes == nil {
 		layout.Targets = p.Task.Likelihood.Targets(p.Model.Outputs)
 	}
@@ -236,12 +236,12 @@ func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *proble
 				}
 				r.Covariance, r.Novelty.Rank = inference.CovarianceOf(pred.Cov, i), q.Rank(r.Novelty.Score)
 				r.Interval, r.Set = regions[i].Interval, regions[i].Set
-				r.Targets, r.ID, r.LabelName = problem.SeveralOf(rows, lo+i), problem.IDOf(rows, lo+i), p.LabelName(rows, lo+i)
+				r.ID, r.LabelName = problem.IDOf(rows, lo+i), p.LabelName(rows, lo+i)
 				all.Add(r)
 				if err := table(r); err != nil {
 					return err
 				}
-				if err := lines.Encode(&prediction{"funcgp/predict-row/1", r, p.Task.Names}); err != nil {
+				if err := lines.Encode(&prediction{"funcgp/predict-row/1", r, p.Task.Names, p.Task.LabelNames}); err != nil {
 					return err
 				}
 			}
@@ -281,7 +281,7 @@ func (s *predictVerb) write(ctx context.Context, c *console.Console, p *problem.
 	if c.JSON {
 		network, calibrated, _ := all.Scores()
 		return lineEncoder(c.Out).Encode(&predictSummary{Schema: "funcgp/predict-summary/1", Accuracy: calibrated.Accuracy, NLL: calibrated.NLL, MAPNLL: network.NLL, ECE: calibrated.ECE, ClasswiseECE: calibrated.Classes,
-			Coverage: cover.Report(), Record: &from.Record, Fit: all.Fit, Timings: c.Timings(), Classes: p.Task.Names})
+			Coverage: cover.Report(), Record: &from.Record, Fit: all.Fit, Timings: c.Timings(), Classes: p.Task.Names, Labels: p.Task.LabelNames})
 	}
 	if c.Quiet {
 		return nil
@@ -302,6 +302,7 @@ type prediction struct {
 	Schema string `json:"schema"`
 	*result.PredictedRow
 	Classes []string `json:"classes,omitempty"` // where classes have names
+	Labels  []string `json:"labels,omitempty"`  // of which a row has any number
 }
 
 // predictSummary is the last line with --json.
@@ -317,4 +318,5 @@ type predictSummary struct {
 	Fit          result.Fit                `json:"fit"`
 	Timings      result.Timings            `json:"timings"`
 	Classes      []string                  `json:"classes,omitempty"` // where classes have names
+	Labels       []string                  `json:"labels,omitempty"`  // of which a row has any number
 }

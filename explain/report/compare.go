@@ -59,7 +59,7 @@ func (h *htmlWriter) comparison(s *section) *htmlComparison {
 				continue
 			}
 			rows = append(rows, l)
-			c.Columns = append(c.Columns, htmlColumn{Row: cmp.Or(l.ID, l.row), Label: spaced(h.labelled(l.shown())), Value: spaced(typeset(signed(l.term, s.listDecimals()))),
+			c.Columns = append(c.Columns, htmlColumn{Row: cmp.Or(l.ID, l.row), Label: spaced(h.says(l.shown())), Value: spaced(typeset(signed(l.term, s.listDecimals()))),
 				Side: h.pull(s, side.sign), Class: side.class, Extra: i > 0})
 		}
 	}
@@ -76,7 +76,7 @@ func (h *htmlWriter) comparison(s *section) *htmlComparison {
 			c.More = append(c.More, fact{Name: featureName(test, i), Value: h.feature(v, i)})
 		}
 	}
-	c.Label = spaced(h.labelled(typeset(h.label)))
+	c.Label = spaced(h.says(typeset(h.label)))
 	if len(shown) < len(test.Values) {
 		c.Note = "The " + result.Count(len(shown)) + " of " + result.Count(len(test.Values)) + " features in which these rows differ most. "
 	}
@@ -158,8 +158,8 @@ func (h *htmlWriter) cell(here, there float64, i int, extra bool) htmlCell {
 	return c
 }
 
-// labelled says what the label of a row is, "" where unknown.
-func (v *view) labelled(label string) string {
+// says says what the label of a row is, "" where unknown.
+func (v *view) says(label string) string {
 	switch {
 	case label == "":
 		return ""

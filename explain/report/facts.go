@@ -424,8 +424,12 @@ func (h *htmlWriter) terms() []fact {
 			fact{Name: "95 % interval", Value: "Where a new observation lies with probability 95 %, if noise and prior are as assumed."},
 			prior)
 	}
+	more, speaks := "one class is than the other", "the predicted class"
+	if h.kind == labels {
+		more, speaks = "it is that the row has the label than that it has not", "the label"
+	}
 	return append(list,
-		fact{Name: "Log-odds, f", Value: "The logarithm of how many times more probable one class is than the other: 0 is even, 2.2 is 9 to 1, 4.6 is 99 to 1. Positive speaks for the predicted class."},
+		fact{Name: "Log-odds, f", Value: "The logarithm of how many times more probable " + more + ": 0 is even, 2.2 is 9 to 1, 4.6 is 99 to 1. Positive speaks for " + speaks + "."},
 		fact{Name: "±", Value: "One posterior standard deviation: how much the number differs between networks that fit the training data."},
 		fact{Name: "Against its own label", Value: "An example may speak against the class it is labelled with. Either it is unlike this row, or the model already goes too far for it and it pulls back."},
 		prior)

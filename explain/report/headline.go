@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // A headline is the result in a few words.
@@ -60,6 +62,17 @@ func (v *view) headline() headline {
 		}
 		return h
 	}
+	if v.kind == labels {
+		r := v.page.Report
+		h := headline{head: "Predicted " + result.Labelled(r.Labels, r.Prediction.Probability)}
+		switch wrong, known := v.wrongLabels(); {
+		case known && wrong == 0:
+			h.badge = "✓ Correct: labelled " + v.label
+		case known:
+			h.badge, h.wrong = fmt.Sprintf("✗ %d of %d labels wrong: labelled %s", wrong, len(r.Labels), v.label), true
+		}
+		return h
+	}
 	name := v.page.Classes
 	h := headline{head: "Predicted " + name[v.predicted]}
 	if p, _, _ := v.certainty(v.predicted); v.agree() && !math.IsNaN(p) {
@@ -73,6 +86,18 @@ func (v *view) headline() headline {
 	}
 	h.badge, h.wrong = v.verdict()
 	return h
+}
+
+// wrongLabels counts the labels that the row has and whose probability is not above one half, or the reverse. It is not
+// known without the labels of the row.
+func (v *view) wrongLabels() (wrong int, known bool) {
+	r := v.page.Report
+	for k, y := range r.Input.Targets {
+		if (y > .5) != (r.Prediction.Probability[k] > .5) {
+			wrong++
+		}
+	}
+	return wrong, r.Input.Targets != nil
 }
 
 // verdict compares the label with what network and average say.

@@ -176,12 +176,16 @@ func (h *htmlWriter) build() (*htmlPage, error) {
 	return p, nil
 }
 
-// classes returns the bars of the probabilities, at most the ten largest.
+// classes returns the bars of the probabilities, of classes at most the ten largest.
 func (h *htmlWriter) classes() []htmlClass {
 	if h.kind == regression {
 		return nil
 	}
-	shown := h.likeliest(10)
+	most := 10
+	if h.kind == labels {
+		most = len(h.names())
+	}
+	shown := h.likeliest(most)
 	slices.Sort(shown)
 	var list []htmlClass
 	for _, k := range shown {
@@ -190,7 +194,7 @@ func (h *htmlWriter) classes() []htmlClass {
 			continue
 		}
 		at := func(x float64) string { return fixed(100*min(1, max(0, x)), 2) }
-		c := htmlClass{Name: h.page.Classes[k], P: Probability(p), SD: Probability(sd), Width: at(p), Lo: at(p), Hi: at(p), Is: k == h.predicted}
+		c := htmlClass{Name: h.names()[k], P: Probability(p), SD: Probability(sd), Width: at(p), Lo: at(p), Hi: at(p), Is: k == h.predicted || h.kind == labels && p > .5}
 		if !math.IsNaN(sd) {
 			c.Lo, c.Hi = at(p-sd), at(p+sd)
 		}

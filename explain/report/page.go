@@ -21,8 +21,8 @@ type Page struct {
 	// Quantity names an output of a regression, such as "log rate"; empty means
 	// "prediction".
 	Quantity string
-	// Columns are the names of the outputs of a regression of several targets; nil
-	// numbers them.
+	// Columns are the names of the outputs of a regression of several targets, or of
+	// several labels a row, which Report.Labels says; nil numbers them.
 	Columns []string
 	// Terms says which contributions are listed, Value or Raw.
 	Terms gp.Terms
@@ -73,6 +73,7 @@ const (
 	regression kind = iota
 	binary
 	classes
+	labels // of which a row has any number, an output each
 )
 
 // A fact is a name with its value.
@@ -128,6 +129,8 @@ func (p *Page) view() (*view, error) {
 		v.row = named(in.ID, fmt.Sprintf("%s row %d", in.Split, in.Index))
 	}
 	switch {
+	case r.Labels != nil:
+		v.kind = labels
 	case p.Classes == nil:
 	case c == 1 && len(p.Classes) == 2:
 		v.kind = binary
@@ -173,7 +176,7 @@ func labelNamed(name string, l result.Float) string {
 func (v *view) predict() {
 	r := v.page.Report
 	switch v.kind {
-	case regression:
+	case regression, labels:
 		return
 	case binary:
 		v.predicted = 0
@@ -191,6 +194,14 @@ func (v *view) predict() {
 			v.average = k
 		}
 	}
+}
+
+// names are the names of the probabilities: of classes or of labels.
+func (v *view) names() []string {
+	if v.kind == labels {
+		return v.page.Report.Labels
+	}
+	return v.page.Classes
 }
 
 // agree reports whether the network and the average over networks predict the same.
@@ -362,9 +373,9 @@ func (v *view) observation(c int) (mean, sd float64) {
 	return float64(r.ObservationMean[c]), float64(r.ObservationSD[c])
 }
 
-// likeliest returns at most n classes, the most probable first.
+// likeliest returns at most n classes or labels, the most probable first.
 func (v *view) likeliest(n int) []int {
-	order := make([]int, len(v.page.Classes))
+	order := make([]int, len(v.names()))
 	for k := range order {
 		order[k] = k
 	}

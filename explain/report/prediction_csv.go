@@ -11,7 +11,8 @@ import (
 
 // A CSVLayout says which columns a table of predictions has.
 type CSVLayout struct {
-	Classes []result.Float // labels in the order of the probabilities; nil for a regression
+	Classes []result.Float // labels in the order of the probabilities; nil for a regression and several labels
+	Labels  []string       // names of the labels of which a row has any number, in the order of the probabilities; else nil
 	// ClassNames are the names of Classes, which then stand for their labels; nil
 	// means none.
 	ClassNames []string
@@ -24,7 +25,8 @@ type CSVLayout struct {
 
 // Columns returns the columns. For classes: index, label, class,
 // probability_L, probability_sd_L and map_probability_L for each label L, mean_c for
-// each output c, novelty, novelty_rank, entropy and mutual_information. For a regression of one
+// each output c, novelty, novelty_rank, entropy and mutual_information. For several labels a row label_L, with 0 or 1, is
+// in the place of label and class. For a regression of one
 // output: index, target, mean, observation_sd, function_sd, expected, map_expected,
 // novelty, novelty_rank, entropy and mutual_information. For one of several outputs mean and
 // the standard deviations have a column for each, mean_0, mean_1 and so on; where there
@@ -70,14 +72,21 @@ func (l *CSVLayout) Columns() (list []Column[*result.PredictedRow]) {
 		add("id", func(r row) string { return r.ID })
 	}
 	mean := func(r row) []result.Float { return r.Mean }
-	if l.Classes != nil {
-		add("label", func(r row) string { return l.class(r.Label) })
-		add("class", func(r row) string { return l.class(r.Class) })
+	if l.Classes != nil || l.Labels != nil {
 		of := func(name string) (names []string) {
+			for _, label := range l.Labels {
+				names = append(names, name+"_"+label)
+			}
 			for _, label := range l.Classes {
 				names = append(names, name+"_"+l.class(label))
 			}
 			return names
+		}
+		if l.Labels != nil {
+			numbers(func(r row) []result.Float { return r.Targets }, of("label")...)
+		} else {
+			add("label", func(r row) string { return l.class(r.Label) })
+			add("class", func(r row) string { return l.class(r.Class) })
 		}
 		numbers(func(r row) []result.Float { return r.Probability }, of("probability")...)
 		numbers(func(r row) []result.Float { return r.ProbabilitySD }, of("probability_sd")...)

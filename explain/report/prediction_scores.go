@@ -13,11 +13,11 @@ type Scores struct {
 	Rows     int          // number of rows scored
 	NLL      result.Float // negative log likelihood of a row, in nats
 	NLLSE    result.Float // its standard error
-	Accuracy result.Float
+	Accuracy result.Float // of several labels, the share of all labels of all rows
 	ECE      result.Float // expected calibration error of the largest probability
 	Classes  result.Float // class-wise calibration error: score.Classwise
 	Brier    result.Float // Σ_c (p_c − 1[y=c])²
-	AUROC    result.Float // of two classes, by the probability of the second
+	AUROC    result.Float // of two classes, by the probability of the second; of several labels, over all labels of all rows
 	RMSE     result.Float // of the expected target of a regression
 	Covered  result.Float // share of targets in the central interval of Level
 	Level    result.Float // Predictions.Coverage, or 0.9
@@ -27,12 +27,12 @@ type Scores struct {
 // those to expect on new rows: of the rows given to AddLeaveOneOut or, without any,
 // what the calibration says.
 func (p *Predictions) Scores() (network, calibrated, expected Scores) {
-	network = p.scores(p.test, networkAlone, p.classwise[networkTest])
-	calibrated = p.scores(p.test, withCovariance, p.classwise[calibratedTest])
+	network = p.scores(p.test, networkAlone, networkTest)
+	calibrated = p.scores(p.test, withCovariance, calibratedTest)
 	if len(p.training) > 0 {
-		return network, calibrated, p.scores(p.training, withCovariance, p.classwise[calibratedTraining])
+		return network, calibrated, p.scores(p.training, withCovariance, calibratedTraining)
 	}
-	expected = p.scores(nil, withCovariance, nil)
+	expected = p.scores(nil, withCovariance, calibratedTraining)
 	if c := p.Fit.Calibration; c != nil {
 		x := c.LOO
 		if x == nil {
@@ -50,8 +50,8 @@ func (p *Predictions) Scores() (network, calibrated, expected Scores) {
 func networkAlone(d *digest) *outcome   { return &d.network }
 func withCovariance(d *digest) *outcome { return &d.calibrated }
 
-// scores averages over the rows with a label and a defined log density.
-func (p *Predictions) scores(rows []digest, of func(*digest) *outcome, classwise *score.Classwise) Scores {
+// scores averages over the rows with a label and a defined log density, whose class-wise sums are those of this index.
+func (p *Predictions) scores(rows []digest, of func(*digest) *outcome, sums int) Scores {
 	s := Scores{Level: 0.9} // of the intervals whose coverage is scored
 	if p.Coverage > 0 {
 		s.Level = result.Float(p.Coverage)
@@ -66,6 +66,10 @@ func (p *Predictions) scores(rows []digest, of func(*digest) *outcome, classwise
 		}
 		nll.add(-o.logDensity)
 		switch {
+		case p.Labels != nil:
+			accuracy.add(o.right)
+			brier.add(o.brier)
+			continue
 		case p.Classes == nil:
 			square.add(math.Pow(o.expected-float64(d.label), 2))
 			covered.add(boolean(math.Abs(2*o.cdf-1) <= float64(s.Level), o.cdf))
@@ -81,8 +85,11 @@ func (p *Predictions) scores(rows []digest, of func(*digest) *outcome, classwise
 	s.Rows, s.NLL, s.NLLSE = nll.n, nll.value(), nll.standardError()
 	s.Accuracy, s.Brier, s.Covered, s.RMSE = accuracy.value(), brier.value(), covered.value(), result.Float(math.Sqrt(float64(square.value())))
 	s.AUROC, s.ECE, s.Classes = result.Undefined(), result.Undefined(), result.Undefined()
-	if classwise != nil {
+	if classwise := p.classwise[sums]; classwise != nil {
 		s.Classes = result.Float(classwise.ECE())
+	}
+	if p.Labels != nil && nll.n > 0 {
+		p.labels[sums].scores(&s)
 	}
 	if len(p.Classes) == 2 {
 		s.AUROC = result.Float(score.AUROC(first, second))

@@ -109,18 +109,22 @@ func (p *PredictionPage) table() scoreTable {
 	plain := func(of func(*Scores) result.Float) func(*Scores) (string, bool) {
 		return func(s *Scores) (string, bool) { return scoreText(of(s)), !math.IsNaN(float64(of(s))) }
 	}
-	line("accuracy", "share of rows whose most probable class is the label", plain(func(s *Scores) result.Float { return s.Accuracy }))
+	nll, right, classwise, each, ranks := "mean negative log likelihood, in nats: the lower the better", "share of rows whose most probable class is the label", "class-wise ECE", "the same of each class's probability against its share, mean over the classes", "a row of the second class ranks above one of the first"
+	if p.Predictions.Labels != nil {
+		nll, right, classwise, each, ranks = "mean negative log likelihood of all labels of a row, in nats: the lower the better", "share of all labels of all rows that are right, by a probability above or below one half", "label-wise ECE", "the same of each label's probability against its share, mean over the labels", "a label that a row has ranks above one that it has not"
+	}
+	line("accuracy", right, plain(func(s *Scores) result.Float { return s.Accuracy }))
 	line("RMSE", "root mean squared distance of the target from the one expected", plain(func(s *Scores) result.Float { return s.RMSE }))
-	line("NLL", "mean negative log likelihood, in nats: the lower the better", func(s *Scores) (string, bool) {
+	line("NLL", nll, func(s *Scores) (string, bool) {
 		if !s.NLLSE.Finite() {
 			return scoreText(s.NLL), !math.IsNaN(float64(s.NLL))
 		}
 		return scoreText(s.NLL) + " ± " + fixed(float64(s.NLLSE), scoreDecimals(float64(s.NLL))), true
 	})
 	line("ECE", "how far confidence and accuracy are apart on average, 0 at best", plain(func(s *Scores) result.Float { return s.ECE }))
-	line("class-wise ECE", "the same of each class's probability against its share, mean over the classes", plain(func(s *Scores) result.Float { return s.Classes }))
+	line(classwise, each, plain(func(s *Scores) result.Float { return s.Classes }))
 	line("Brier", "mean squared distance of the probabilities from 0 and 1", plain(func(s *Scores) result.Float { return s.Brier }))
-	line("AUROC", "probability that a row of the second class ranks above one of the first", plain(func(s *Scores) result.Float { return s.AUROC }))
+	line("AUROC", "probability that "+ranks, plain(func(s *Scores) result.Float { return s.AUROC }))
 	line(percent(float64(calibrated.Level))+" coverage", "share of targets inside the central interval of that probability", plain(func(s *Scores) result.Float { return s.Covered }))
 	return t
 }

@@ -11,9 +11,11 @@ import (
 // Predictions summarizes what `gpexplain predict` found on T test rows, for a
 // PredictionPage. Add takes the test rows one at a time, and AddLeaveOneOut the
 // training rows predicted without themselves, from which the scores to expect on new
-// rows come. A row takes some 150 bytes, whatever the number of classes.
+// rows come. A row takes some 150 bytes, whatever the number of classes, and 20 more for each of several labels.
 type Predictions struct {
-	Classes []result.Float // labels in the order of the probabilities; nil for a regression
+	Classes []result.Float // labels in the order of the probabilities; nil for a regression and several labels
+	// Labels are the names of the labels of which a row has any number, in the order of the probabilities; nil otherwise.
+	Labels []string
 	// ClassNames are the names of Classes; nil names them by their labels.
 	ClassNames []string
 	Fit        result.Fit
@@ -24,6 +26,7 @@ type Predictions struct {
 
 	test, training []digest
 	classwise      [3]*score.Classwise // of test rows by the network and calibrated, and of training rows; nil without rows
+	labels         [3]labelCount       // the same of several labels
 }
 
 // Add takes up a test row. It keeps nothing of r. A number of probabilities other
@@ -33,9 +36,11 @@ func (p *Predictions) Add(r *result.PredictedRow) {
 	p.test = append(p.test, d)
 	p.addClasses(networkTest, &d, &d.network, r.MAPProbability)
 	p.addClasses(calibratedTest, &d, &d.calibrated, r.Probability)
+	p.addLabels(networkTest, &d.network, r, r.MAPProbability)
+	p.addLabels(calibratedTest, &d.calibrated, r, r.Probability)
 }
 
-// Indices of Predictions.classwise.
+// Indices of Predictions.classwise and labels.
 const (
 	networkTest = iota
 	calibratedTest
@@ -62,6 +67,7 @@ func (p *Predictions) AddLeaveOneOut(r *result.PredictedRow) {
 	d := p.digest(r)
 	p.training = append(p.training, d)
 	p.addClasses(calibratedTraining, &d, &d.calibrated, r.Probability)
+	p.addLabels(calibratedTraining, &d.calibrated, r, r.Probability)
 }
 
 // Len returns T, the number of test rows.
@@ -78,6 +84,7 @@ type digest struct {
 	lo, hi, in          float64        // interval; in: 1 if it or the set holds the label, 0 if not, NaN if unknown
 	size                int            // number of classes in the set; -1 without a set
 	set                 []result.Float // its first labels, setLabels at most
+	says, truth         string         // of several labels, those that are predicted and those that the row has
 }
 
 // setLabels is the number of labels of a set that a page shows.
@@ -91,7 +98,8 @@ type outcome struct {
 	confidence float64 // its probability
 	truth      float64 // probability of the label
 	second     float64 // probability of the second of two classes
-	brier      float64 // Σ_c (p_c − 1[y=c])²
+	brier      float64 // Σ_c (p_c − 1[y=c])²; of several labels, each as two classes, their mean
+	right      float64 // of several labels, the share that is predicted correctly
 	expected   float64 // E[y|x] of a regression
 	cdf        float64 // distribution function at the target
 	sd         float64 // standard deviation of an observation
@@ -104,10 +112,14 @@ func (p *Predictions) digest(r *result.PredictedRow) digest {
 			panic("report: the label of a prediction is none of the classes")
 		}
 	}
-	d := digest{index: r.Index, id: r.ID, label: r.Label, class: r.Class, scored: r.Label.Finite() || r.Several, novelty: *r.Novelty, lo: nan, hi: nan, in: nan, size: -1}
-	d.calibrated = outcome{logDensity: float64(r.LogDensity), top: -1, confidence: nan, truth: nan, second: nan, brier: nan, expected: float64(r.Expected), cdf: float64(r.CDF), sd: nan}
-	d.network = outcome{logDensity: float64(r.MAPLogDensity), top: -1, confidence: nan, truth: nan, second: nan, brier: nan, expected: float64(r.MAPExpected), cdf: float64(r.MAPCDF), sd: nan}
-	if p.Classes != nil {
+	d := digest{index: r.Index, id: r.ID, label: r.Label, class: r.Class, scored: r.Label.Finite() || r.Targets != nil, novelty: *r.Novelty, lo: nan, hi: nan, in: nan, size: -1}
+	d.calibrated = outcome{logDensity: float64(r.LogDensity), top: -1, confidence: nan, truth: nan, second: nan, brier: nan, right: nan, expected: float64(r.Expected), cdf: float64(r.CDF), sd: nan}
+	d.network = outcome{logDensity: float64(r.MAPLogDensity), top: -1, confidence: nan, truth: nan, second: nan, brier: nan, right: nan, expected: float64(r.MAPExpected), cdf: float64(r.MAPCDF), sd: nan}
+	if p.Labels != nil {
+		d.calibrated.labels(r.Probability, r.Targets)
+		d.network.labels(r.MAPProbability, r.Targets)
+		d.says, d.truth = result.Labelled(p.Labels, r.Probability), result.Labelled(p.Labels, r.Targets)
+	} else if p.Classes != nil {
 		d.calibrated.classify(r.Probability, truth, len(p.Classes))
 		d.network.classify(r.MAPProbability, truth, len(p.Classes))
 	} else if len(r.ObservationSD) == 1 {

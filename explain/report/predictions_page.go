@@ -101,12 +101,14 @@ func (p *PredictionPage) heading() string {
 	_, s, _ := r.Scores()
 	switch {
 	case r.Len() == 1:
-		if r.Classes == nil {
+		if r.Classes == nil && r.Labels == nil {
 			return "Expected " + p.says(&r.test[0])
 		}
 		return "Predicted " + p.says(&r.test[0])
 	case s.Rows == 0:
 		return "Predictions"
+	case r.Labels != nil:
+		return percent(float64(s.Accuracy)) + " of the labels predicted correctly"
 	case r.Classes == nil:
 		return fmt.Sprintf("Predicted %s, RMSE %s", cmp.Or(p.Quantity, "target"), scoreText(s.RMSE))
 	case s.Rows < fewRows:
@@ -117,7 +119,7 @@ func (p *PredictionPage) heading() string {
 
 // truth names what the data say about a row.
 func (p *PredictionPage) truth() string {
-	if p.Predictions.Classes == nil {
+	if p.Predictions.Classes == nil && p.Predictions.Labels == nil {
 		return "target"
 	}
 	return "label"
@@ -125,6 +127,9 @@ func (p *PredictionPage) truth() string {
 
 // truthOf is the label of a row, or its target.
 func (p *PredictionPage) truthOf(d *digest) string {
+	if p.Predictions.Labels != nil {
+		return d.truth
+	}
 	if p.Predictions.Classes == nil {
 		return typeset(p.Predictions.nameOf(d.label))
 	}
@@ -135,7 +140,7 @@ func (p *PredictionPage) truthOf(d *digest) string {
 func (p *PredictionPage) diagrams() *htmlFigure {
 	r := p.Predictions
 	f := &htmlFigure{Title: "Are the probabilities right?"}
-	if r.Classes == nil {
+	if r.Classes == nil && r.Labels == nil {
 		f.Title = "Are the error bars right?"
 	}
 	_, s, _ := r.Scores()
@@ -151,7 +156,7 @@ func (p *PredictionPage) diagrams() *htmlFigure {
 		of           func(*digest) *outcome
 	}{{"Network alone", "against", networkAlone}, {"Calibrated", "for", withCovariance}}
 	f.Legend = []htmlKey{{"band", "where 95 % of the points would lie if the probabilities were right"}}
-	if r.Classes == nil {
+	if r.Classes == nil && r.Labels == nil {
 		for _, x := range two {
 			// Take the distribution functions at the targets of the test rows, where they are numbers.
 			of := x.of
@@ -222,11 +227,17 @@ func (p *PredictionPage) diagrams() *htmlFigure {
 		x, y = fmt.Sprintf("probability of %s; below: number of rows", shorten(name, 24)), fmt.Sprintf("share of rows labelled %s", shorten(name, 24))
 		points = fmt.Sprintf("Rows with about the same probability of %s form a point. Of the rows for which it is 90 %%, 90 %% should be labelled %s: the points should follow the dashed line.", name, name)
 	}
-	for _, d := range two {
+	if r.Labels != nil {
+		x, y = "probability of a label; below: number of labels", "share of them that the rows have"
+		points = "Labels with about the same probability, of all rows, form a point. Of the labels for which it is 90 %, rows should have 90 %: the points should follow the dashed line."
+	}
+	for sums, d := range two {
 		// The event is of two classes that the label is the second, and of more that it is the most probable one.
 		var prob []float64
 		var happened []bool
-		if len(r.Classes) != 2 {
+		if r.Labels != nil {
+			prob, happened = r.labels[sums].prob, r.labels[sums].has
+		} else if len(r.Classes) != 2 {
 			prob, happened = r.hits(r.test, d.of)
 		} else {
 			for i := range r.test {
@@ -318,7 +329,15 @@ func (p *PredictionPage) list(title, note string, rows []*digest) *List {
 		}
 		return show(x)
 	}
-	if r.Classes == nil {
+	if r.Labels != nil {
+		column("predicted", func(d *digest) string {
+			if d.calibrated.right < 1 {
+				return "✗ " + p.says(d)
+			}
+			return p.says(d)
+		})
+		column("labels right", func(d *digest) string { return number(d.calibrated.right, percent) })
+	} else if r.Classes == nil {
 		column("expected", p.says)
 	} else {
 		column("predicted", func(d *digest) string {
@@ -359,6 +378,8 @@ func least(rows []digest, value func(*digest) float64) []*digest {
 func (p *PredictionPage) says(d *digest) string {
 	o := &d.calibrated
 	switch {
+	case p.Predictions.Labels != nil:
+		return d.says
 	case p.Predictions.Classes == nil:
 		k := decimals(o.expected, o.sd)
 		return typeset(fixed(o.expected, k)) + "\u00a0±\u00a0" + typeset(fixed(o.sd, k))
@@ -409,6 +430,10 @@ func (p *PredictionPage) guide() []fact {
 			"By leave-one-out, every training row is predicted by the model fitted without it, in closed form."})
 	}
 	list = append(list, fact{Name: "NLL", Value: "Mean of −log of the probability, or density, given to what turned out true. It rewards being right and knowing how sure to be. After ± stands its standard error."})
+	if r.Labels != nil {
+		list = append(list, fact{Name: "ECE", Value: "Expected calibration error: the labels of all rows are put in 15 bins by the larger of the probabilities that the row has it and has it not, and in each bin this probability is compared with the share that is right."},
+			fact{Name: "Label-wise ECE", Value: "The same for each label by itself: rows are put in 15 bins by its probability, which is compared with the share of rows that have it. The mean over the labels. It shows labels that are expected too often, which ECE may hide."})
+	}
 	if r.Classes != nil {
 		list = append(list, fact{Name: "ECE", Value: "Expected calibration error: rows are put in 15 bins by their largest probability, and in each bin this probability is compared with the share that is right."},
 			fact{Name: "Class-wise ECE", Value: "The same for each class by itself: rows are put in 15 bins by its probability, which is compared with the share of rows of that class. The mean over the classes. It shows classes that are expected too often, which ECE may hide."})

@@ -95,8 +95,11 @@ func (v *view) untempered(k int) float64 {
 
 // explains says which of the probabilities the explained outputs stand for, "" of a regression.
 func (v *view) explains() string {
+	if v.predicted < 0 {
+		return ""
+	}
 	p := v.untempered(v.predicted)
-	if v.kind == regression || math.IsNaN(p) {
+	if math.IsNaN(p) {
 		return ""
 	}
 	of, what := "of the network", "f, explained below, stands"

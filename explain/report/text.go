@@ -159,6 +159,13 @@ func (t *textWriter) head() {
 	}
 	switch {
 	case t.kind == regression:
+	case t.kind == labels:
+		head += ": predicted " + clean(result.Labelled(p.Report.Labels, p.Report.Prediction.Probability))
+		if wrong, known := t.wrongLabels(); known && wrong == 0 {
+			head += ", correct"
+		} else if known {
+			head += fmt.Sprintf(", %d of %d labels WRONG", wrong, len(p.Report.Labels))
+		}
 	case t.agree():
 		head += ": predicted " + clean(p.Classes[t.predicted])
 		switch {
@@ -228,19 +235,23 @@ func (t *textWriter) probabilities() {
 		return
 	}
 	width := 0
-	for _, c := range t.page.Classes {
+	names, most := t.names(), 5
+	if t.kind == labels { // each of them is explained
+		most = len(names)
+	}
+	for _, c := range names {
 		width = max(width, utf8.RuneCountInString(clean(c)))
 	}
 	width = min(width, t.columns-46)
-	for _, k := range t.likeliest(5) {
+	for _, k := range t.likeliest(most) {
 		p, sd, network := t.certainty(k)
 		if math.IsNaN(p) {
 			continue
 		}
-		name := shorten(clean(t.page.Classes[k]), width)
+		name := shorten(clean(names[k]), width)
 		t.line("  P(%s)%s = %s ± %-8s %s %s", name, strings.Repeat(" ", width-utf8.RuneCountInString(name)), Probability(p), Probability(sd), t.alone(), Probability(network))
 	}
-	if left := len(t.page.Classes) - 5; left > 0 {
+	if left := len(names) - most; left > 0 {
 		t.line("  and %d less probable classes", left)
 	}
 }

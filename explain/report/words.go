@@ -52,7 +52,7 @@ func (v *view) pull(s *section, sign int) string {
 		return "down"
 	case sign > 0:
 		return "for " + s.plus
-	case v.kind == classes && s.out.Contrast == nil:
+	case (v.kind == classes || v.kind == labels) && s.out.Contrast == nil:
 		return "against " + s.plus
 	}
 	return "for " + s.minus
@@ -93,6 +93,11 @@ func (v *view) words(s *section) error {
 		}
 		s.title = fmt.Sprintf("Why %s rather than %s", s.plus, s.minus)
 		s.quantity = fmt.Sprintf("log-odds of %s against %s", s.plus, s.minus)
+	case v.kind == labels:
+		s.plus = v.page.column(int(o.Output))
+		s.minus = "not " + s.plus
+		s.title = "What speaks for and against " + s.plus
+		s.quantity = "log-odds of " + s.plus
 	case v.kind == classes:
 		s.plus, s.minus = class[o.Output], "other classes"
 		s.title = fmt.Sprintf("What speaks for and against %s", class[o.Output])
@@ -164,6 +169,14 @@ func (v *view) smallestFlip(c *result.SmallestFlip) string {
 // changed says what would be predicted after a change.
 func (v *view) changed(c *result.Changed, lead string) string {
 	const how = ": changed by what the linearized model changes by when it is fitted again to these data, with the trained features as they are."
+	if v.kind == labels {
+		var list []string
+		for k, p := range c.Probability {
+			before, _, _ := v.certainty(k)
+			list = append(list, fmt.Sprintf("%s %s instead of %s", v.page.column(k), Probability(float64(p)), Probability(before)))
+		}
+		return lead + " the probabilities would be " + strings.Join(list, ", ") + how
+	}
 	if v.kind == regression {
 		var list []string
 		for k, m := range c.Mean {

@@ -9,8 +9,6 @@ type PredictedRow struct {
 	ID        string  `json:"id,omitempty"`      // name of the row; "" for none
 	LabelName string  `json:"label_name,omitempty"`
 
-	// Several says that the row has several targets, which Label cannot be.
-	Several bool `json:"-"`
 	// Only for a regression of one target: the expected target E[y|x], and what the
 	// network alone expects, both in the units of the target.
 	Expected    Float `json:"-"`

@@ -18,6 +18,7 @@ const ImportanceMeaning = "|α| is how strongly an example pulls the model to it
 type Report struct {
 	Input   Input    `json:"input"`
 	Classes []string `json:"classes,omitempty"` // names in the order of the probabilities; none for a regression
+	Labels  []string `json:"labels,omitempty"`  // the same of labels of which a row has any number; else none
 	// What each score says, its unit and its sign, by the name of the member; nil says nothing.
 	Meanings   map[string]string `json:"meanings,omitempty"`
 	Prediction Prediction        `json:"prediction"`

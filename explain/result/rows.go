@@ -23,8 +23,8 @@ type Rows struct {
 	Classes    []Float
 	ClassNames []string
 
-	// LabelNames name the label of each example where it says more than its class, nil
-	// where the names of classes do.
+	// LabelNames name the label of each example where it says more than its class, or where
+	// it has several; nil where the names of classes do.
 	LabelNames []string
 
 	// ErrorBars says that the explanations have them (explain.Options.ErrorBars).
@@ -37,7 +37,7 @@ type Rows struct {
 func (r Rows) Output(x explain.Explanation) Output {
 	of := r
 	if !x.Target.IsContrast() && x.Target.Plus < r.Width {
-		of.Label = nil
+		of.Label, of.LabelNames = nil, nil
 		for i := x.Target.Plus; i < len(r.Targets); i += r.Width {
 			of.Label = append(of.Label, r.Targets[i])
 		}

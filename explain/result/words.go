@@ -31,6 +31,24 @@ func Count(n int) string {
 	return strings.Join(append([]string{s}, parts...), "\u202f")
 }
 
+// Labelled names the labels whose share is above one half, of which a row has any number: "none" without any, and "" for
+// nil shares.
+func Labelled(names []string, shares []Float) string {
+	if shares == nil {
+		return ""
+	}
+	var list []string
+	for k, v := range shares {
+		if v > .5 {
+			list = append(list, names[k])
+		}
+	}
+	if list == nil {
+		return "none"
+	}
+	return strings.Join(list, ", ")
+}
+
 // Some formats a count with its noun in singular or plural.
 func Some(n int, one, many string) string {
 	if n == 1 {

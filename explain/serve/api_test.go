@@ -209,6 +209,19 @@ func TestOtherLikelihoods(t *testing.T) {
 	two := get[explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"output":0}`, row))
 	require.InDelta(t, float64(one.Sum.ContributionSum-two.Sum.ContributionSum), float64(x.Sum.ContributionSum), 1e-9)
 
+	// Each of several labels by itself
+	s = newServer(t, corpus("several-labels", "--target", "comedy,drama,family")...)
+	row = int(get[rows](t, s, "GET", "/v1/rows", "").Rows[0].Index)
+	for output, label := range []string{"comedy", "drama", "family"} {
+		x := get[explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"output":%d,"without":[3]}`, row, output))
+		require.Equal(t, label, x.Labels[output])
+		require.Nil(t, x.Classes)
+		require.Equal(t, "What speaks for and against "+label, x.Score.Title)
+		require.Len(t, x.Without.Probability, 3)
+		require.InDelta(t, float64(x.Sum.Network), float64(x.Sum.PriorMean+x.Sum.ContributionSum+x.Sum.Remainder), 1e-9)
+	}
+	refused(t, ask(s, "POST", "/v1/explain", "application/json", fmt.Sprintf(`{"row":%d,"flip":true}`, row)), 422, "there is no class to change; leave it out")
+
 	s = newServer(t, corpus("pictures-colour")...)
 	x = get[explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d}`, get[rows](t, s, "GET", "/v1/rows", "").Rows[0].Index))
 	p := x.prediction.Prediction.Probability
@@ -310,7 +323,7 @@ func TestInfluence(t *testing.T) {
 
 // A page is of any kind of data, loads nothing, and says what it cannot show.
 func TestPages(t *testing.T) {
-	for name, args := range map[string][]string{"digits": digits(), "words": corpus("string-labels", "--id", "id"), "targets": corpus("two-targets", "--target", "voltage,power"), "prices": corpus("standardized-targets"), "parameters": digits("--method", "parameters")} {
+	for name, args := range map[string][]string{"digits": digits(), "words": corpus("string-labels", "--id", "id"), "targets": corpus("two-targets", "--target", "voltage,power"), "labels": corpus("several-labels", "--target", "comedy,drama,family"), "prices": corpus("standardized-targets"), "parameters": digits("--method", "parameters")} {
 		s := newServer(t, args...)
 		asks := func(body string) *httptest.ResponseRecorder {
 			r := httptest.NewRequest("POST", "http://localhost/v1/explain", strings.NewReader(body))

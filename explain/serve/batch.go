@@ -31,6 +31,7 @@ func (s *service) mostRows() int {
 type predictions struct {
 	Schema      string              `json:"schema"`
 	Classes     []string            `json:"classes,omitempty"` // as of one prediction
+	Labels      []string            `json:"labels,omitempty"`  // as of one prediction
 	Predictions []result.Prediction `json:"predictions"`       // in the order of the rows
 }
 
@@ -49,7 +50,7 @@ func (s *service) predictRows(ctx context.Context, r *request) (*predictions, er
 		return nil, err
 	}
 	r.scored = rows
-	out := &predictions{Schema: "funcgp/serve-predictions/1", Classes: s.problem.Task.ClassNames()}
+	out := &predictions{Schema: "funcgp/serve-predictions/1", Classes: s.problem.Task.ClassNames(), Labels: s.problem.Task.LabelNames}
 	err = s.each(ctx, rows, r.Coverage, func(b *linearize.Batch, p *inference.Predictions, regions []inference.Region) {
 		for i := range b.Len() {
 			one := s.posterior.Prediction(s.problem.Task, p, i)
@@ -173,7 +174,7 @@ func (s *service) coverage(ctx context.Context, share *float64) (*inference.Cove
 	asks := inference.CoverageFlags{Share: share}
 	quiet := job.New(nil)
 	defer quiet.Close()
-	err := asks.Suits(s.problem.Examples.Train.Len(), "training rows")
+	err := asks.Suits(s.problem, s.problem.Examples.Train.Len(), "training rows")
 	if err == nil {
 		s.covering.latest, err = asks.Prepare(ctx, quiet, s.problem, s.posterior)
 	}

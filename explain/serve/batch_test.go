@@ -64,7 +64,7 @@ func array(t testing.TB, rows [][]float64) string {
 // Several rows are answered as Posterior.Predict answers them, to the last bit, and as one at a time up to rounding; as
 // JSON and as an array, given either way.
 func TestBatches(t *testing.T) {
-	for name, args := range map[string][]string{"digits": digits(), "words": corpus("string-labels", "--id", "id"), "targets": corpus("two-targets", "--target", "voltage,power")} {
+	for name, args := range map[string][]string{"digits": digits(), "words": corpus("string-labels", "--id", "id"), "targets": corpus("two-targets", "--target", "voltage,power"), "labels": corpus("several-labels", "--target", "comedy,drama,family")} {
 		t.Run(name, func(t *testing.T) {
 			s, p := newServer(t, args...), newPosterior(t, args...)
 			rows := numbersOf(t, s, 9)
@@ -210,7 +210,7 @@ func flat(object map[string]any, into map[string][]float64) map[string][]float64
 
 // A structured array holds what the JSON answer has, to the last bit, with the same fields for any rows.
 func TestStructuredArrays(t *testing.T) {
-	for name, args := range map[string][]string{"digits": digits(), "words": corpus("string-labels", "--id", "id"), "targets": corpus("two-targets", "--target", "voltage,power"), "prices": corpus("standardized-targets"), "parameters": digits("--method", "parameters")} {
+	for name, args := range map[string][]string{"digits": digits(), "words": corpus("string-labels", "--id", "id"), "targets": corpus("two-targets", "--target", "voltage,power"), "labels": corpus("several-labels", "--target", "comedy,drama,family"), "prices": corpus("standardized-targets"), "parameters": digits("--method", "parameters")} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, args...)
 			given := map[string]any{"rows": numbersOf(t, s, 9)}
@@ -221,6 +221,7 @@ func TestStructuredArrays(t *testing.T) {
 			want := get[struct {
 				Schema      string
 				Classes     []string
+				Labels      []string
 				Predictions []map[string]any
 			}](t, s, "POST", "/v1/predict", body)
 			w := asks(s, "application/json", body)

@@ -290,6 +290,7 @@ type prediction struct {
 	Schema     string            `json:"schema"`
 	Input      subject           `json:"input"`
 	Classes    []string          `json:"classes,omitempty"` // names in the order of the probabilities; none for a regression
+	Labels     []string          `json:"labels,omitempty"`  // the same of labels of which a row has any number; else none
 	Prediction result.Prediction `json:"prediction"`
 }
 

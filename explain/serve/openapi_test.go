@@ -144,7 +144,7 @@ func described(t *testing.T, h *Server, method, path, kind, body string) {
 func TestOpenAPIDescribesAnswers(t *testing.T) {
 	for name, args := range map[string][]string{
 		"digits": digits(), "uncalibrated": digits("--calibrate", "none"), "nystrom": digits("--method", "nystrom", "--inducing", "30"), "theta": digits("--refit=false"), "kept": digits("--method", "kept"), "parameters": digits("--method", "parameters"),
-		"table": tableOfNames(t, "x"), "targets": corpus("two-targets", "--target", "voltage,power"), "colour": corpus("pictures-colour"), "words": corpus("string-labels", "--id", "id"),
+		"table": tableOfNames(t, "x"), "targets": corpus("two-targets", "--target", "voltage,power"), "labels": corpus("several-labels", "--target", "comedy,drama,family"), "colour": corpus("pictures-colour"), "words": corpus("string-labels", "--id", "id"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && name != "digits" && name != "parameters" {

@@ -364,6 +364,7 @@ type model struct {
 	Model   string   `json:"model"`
 	Data    string   `json:"data"`
 	Classes []string `json:"classes,omitempty"` // in the order of the probabilities; none for a regression
+	Labels  []string `json:"labels,omitempty"`  // the same of labels of which a row has any number; else none
 	Target  string   `json:"target,omitempty"`  // of a regression
 	Shape   []int    `json:"shape"`             // of an input
 	Columns []string `json:"columns,omitempty"` // names of features; none for pictures
@@ -388,7 +389,7 @@ type model struct {
 func (s *service) model() *model {
 	p, q := s.problem, s.posterior
 	dark, _ := p.Examples.Data.Dark(context.Background()) // of rows in memory
-	m := &model{Schema: "funcgp/serve-model/1", Version: s.version, Model: p.Model.Name, Data: p.Examples.Data.Source, Classes: p.Task.ClassNames(),
+	m := &model{Schema: "funcgp/serve-model/1", Version: s.version, Model: p.Model.Name, Data: p.Examples.Data.Source, Classes: p.Task.ClassNames(), Labels: p.Task.LabelNames,
 		Shape: p.Examples.Data.Shape, Columns: p.Examples.Data.Columns, Images: p.Examples.Data.Images(), Dark: p.Examples.Data.Images() && dark,
 		Train: p.Examples.Train.Len(), Method: q.How.Name, Refit: q.Dual.Refitted(), Scale: result.Undefined(), Temperature: result.Undefined(), Warnings: s.warnings, Orders: orders}
 	if m.Classes == nil {

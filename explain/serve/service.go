@@ -104,7 +104,7 @@ func (s *service) predict(ctx context.Context, r *request) (any, error) {
 }
 
 func (s *service) prediction(in *input, a *answer) *prediction {
-	p := &prediction{Schema: "funcgp/serve-predict/1", Input: in.subject, Classes: s.problem.Task.ClassNames(), Prediction: s.posterior.Prediction(s.problem.Task, a.predicted, 0)}
+	p := &prediction{Schema: "funcgp/serve-predict/1", Input: in.subject, Classes: s.problem.Task.ClassNames(), Labels: s.problem.Task.LabelNames, Prediction: s.posterior.Prediction(s.problem.Task, a.predicted, 0)}
 	p.Prediction.Interval, p.Prediction.Set = a.region.Interval, a.region.Set
 	return p
 }
@@ -158,6 +158,10 @@ func (s *service) explain(ctx context.Context, r *request) (any, error) {
 	case names != nil:
 		about.score = score{Title: "What speaks for and against " + names[plus], Quantity: "score of " + names[plus], Unit: "nats", Positive: "for " + names[plus], Negative: "against " + names[plus]}
 		about.Says = fmt.Sprintf("A score is what one training example adds to the network's output for %s, in nats: positive speaks for it, negative against it. The scores of all %s examples, the prior mean and the remainder add up to that output.", names[plus], job.Count(n))
+	case t.MultiLabel() && minus < 0:
+		label := s.output(plus)
+		about.score = score{Title: "What speaks for and against " + label, Quantity: "log-odds of " + label, Unit: "nats", Positive: "for " + label, Negative: "against " + label}
+		about.Says = fmt.Sprintf("A score is what one training example adds to the log-odds of %s, in nats: positive speaks for it, negative against it. The scores of all %s examples, the prior mean and the remainder add up to the network's output.", label, job.Count(n))
 	default:
 		quantity := cmp.Or(t.Quantity(s.problem.Examples.Data.Target), "prediction")
 		if outputs > 1 {

@@ -99,7 +99,7 @@ func (r *refits) without(ctx context.Context, rows []int) (*counterfactual.Poste
 func (s *service) smallestFlip(ctx context.Context, in *input, a *answer) (*result.SmallestFlip, error) {
 	switch {
 	case s.problem.Task.Classes == nil:
-		return nil, refusef(422, "bad_flip", "flip: a regression has no class; leave it out")
+		return nil, refusef(422, "bad_flip", "flip: there is no class to change; leave it out")
 	case s.refits == nil:
 		return nil, refusef(422, "bad_flip", "flip: a posterior by %s is not fitted again without training rows; leave it out", s.posterior.How.Name)
 	}

@@ -231,7 +231,7 @@ func (q *Posterior) leaveOneOut(ctx context.Context, c *job.Job, p *problem.Prob
 		return nil, nil, err
 	}
 	m := trainMoments(p, rows)
-	if q.network && p.Task.Classes != nil {
+	if q.network && problem.HasClasses(p.Task.Likelihood) {
 		m.network, m.answer = mat.NewDense(len(rows), p.Model.Outputs, nil), mat.NewDense(len(rows), p.Model.Outputs, nil)
 	}
 	atOnce, show := q.RowsAtOnce(p), c.Show
@@ -413,7 +413,7 @@ func (k *Calibration) leaveOut(ctx context.Context, p *problem.Problem, rows []i
 	unknown := slices.Repeat([]float64{math.NaN()}, m.mean.RawMatrix().Rows) // no page shows how unsure a training row is
 	unsure := &score.Novelty{Score: unknown, Mutual: unknown}
 	answers := &Predictions{Network: m.mean, Mean: m.mean, Cov: m.cov, Likelihood: scaled, Tempered: mean, Scaled: cov, Unsure: unsure}
-	if p.Task.Classes != nil {
+	if problem.HasClasses(lik) {
 		answers.Prob, answers.MAPProb = bothClasses(calibrated.Response), bothClasses(network.Response)
 	} else if err := answers.observe(predictive.Exact{}); err != nil {
 		return err

@@ -31,10 +31,13 @@ gets intervals that are too narrow. The summary says what share they held. With
 --calibrate heldout the rows that were not trained on take the place of the
 training rows, and the probability is at least P, whatever was trained how.`
 
-// Suits refuses a share that n training rows, which may be a sample, cannot give.
-func (s *CoverageFlags) Suits(n int, which string) error {
-	if s.Share == nil {
+// Suits refuses a share that n training rows, which may be a sample, cannot give, and a problem of several labels a row.
+func (s *CoverageFlags) Suits(p *problem.Problem, n int, which string) error {
+	switch {
+	case s.Share == nil:
 		return nil
+	case p.Task.MultiLabel():
+		return job.FullErrorf("--coverage is for one class or target a row, but the rows of %s have several labels; leave it out, or take one label at a time, by a network with one output and --target with its column", p.Examples.Data.Source)
 	}
 	if _, err := score.JackknifeRank(n, *s.Share); err != nil {
 		return job.FullErrorf("--coverage %v: there are N = %d %s, which give at most N/(N+1) = %.6g; give less, or more training rows", *s.Share, n, which, float64(n)/float64(n+1))
@@ -79,7 +82,7 @@ func (s *CoverageFlags) Prepare(ctx context.Context, c *job.Job, p *problem.Prob
 // leaveOut scores training rows by predictions without themselves: jackknife+.
 func (k *Coverage) leaveOut(ctx context.Context, c *job.Job, p *problem.Problem, q *Posterior, s *CoverageFlags) error {
 	rows := q.leftOut(p)
-	if err := s.Suits(len(rows), "training rows to leave out"); err != nil {
+	if err := s.Suits(p, len(rows), "training rows to leave out"); err != nil {
 		return err
 	}
 	e, err := explain.New(q.Dual, q.Kernel, &explain.Options{Limits: linearize.Limits{Memory: p.Limits.Memory, Progress: func(_ string, done, total int) { c.Show("leave-one-out", done, total) }}})
@@ -107,7 +110,7 @@ func (k *Coverage) holdOut(ctx context.Context, c *job.Job, p *problem.Problem, 
 	if err != nil {
 		return err
 	}
-	if err := s.Suits(rows.Len(), "held-out rows"); err != nil {
+	if err := s.Suits(p, rows.Len(), "held-out rows"); err != nil {
 		return err
 	}
 	m, err := q.heldOutMoments(ctx, c, p, rows, false)

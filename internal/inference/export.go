@@ -203,7 +203,7 @@ func (q *Posterior) answerOf(ctx context.Context, p *problem.Problem, top int) (
 		}
 		a.Noise = dense.Diagonal(noise.RawMatrix())
 	default:
-		return nil, refuse("the "+lik.Name()+" likelihood", "it is for classes and gaussian")
+		return nil, refuse(p.Task.Predicts(), "it is for classes and gaussian")
 	}
 	if q.detector != nil {
 		if a.Novelty, err = q.detector.Parts(ctx); err != nil {

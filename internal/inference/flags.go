@@ -115,7 +115,7 @@ func (s Flags) withDefaults(p *problem.Problem) (Flags, error) {
 	case s.Selection == "":
 		s.Selection = "uniform"
 	case s.Selection == "stratified" && p.Task.Classes == nil:
-		return s, fmt.Errorf("--select stratified is by class, but %s has the %s likelihood; choose another", p.Model.Name, p.Task.Likelihood.Name())
+		return s, fmt.Errorf("--select stratified is by class, but %s has %s; choose another", p.Model.Name, p.Task.Predicts())
 	}
 	return s, nil
 }

@@ -403,7 +403,7 @@ func (q *Posterior) PredictBy(ctx context.Context, function gp.Latent, task *pro
 	if y != nil {
 		out.LogDensity = make([]float64, t)
 	}
-	if task.Classes == nil {
+	if !problem.HasClasses(lik) {
 		if y != nil {
 			if err := link.LogPredictiveTo(out.LogDensity, out.Likelihood, y, out.Tempered, out.Scaled); err != nil {
 				return nil, err
@@ -525,9 +525,9 @@ func (o *Predictions) observe(by predictive.Link) error {
 // its novelty are left to the caller.
 func (o *Predictions) Row(task *problem.Task, i int, rows *dataset.Subset, at int) *result.PredictedRow {
 	f := o.Network.RawRowView(i)
-	r := &result.PredictedRow{Prediction: o.prediction(task, i), Index: result.Index(rows.Rows[at]), Label: result.Float(problem.Label(rows, at)), Several: rows.Set.Width() > 1}
+	r := &result.PredictedRow{Prediction: o.prediction(task, i), Index: result.Index(rows.Rows[at]), Label: result.Float(problem.Label(rows, at)), Targets: problem.SeveralOf(rows, at)}
 	r.Expected, r.MAPExpected, r.CDF, r.MAPCDF = result.Undefined(), result.Undefined(), result.Undefined(), result.Undefined()
-	if c := len(f); task.Classes == nil && task.Likelihood.Targets(c) == 1 {
+	if c := len(f); !problem.HasClasses(task.Likelihood) && task.Likelihood.Targets(c) == 1 {
 		y, expected := problem.Label(rows, at), make([]float64, c)
 		task.Likelihood.MeanTo(expected, f)
 		r.Expected, r.MAPExpected = result.Float(o.Response.At(i, 0)), result.Float(expected[0])

@@ -59,7 +59,7 @@ func (q *Posterior) Prediction(task *problem.Task, o *Predictions, i int) result
 // prediction is prediction i without its covariance, and whose rank of novelty is left to the caller.
 func (o *Predictions) prediction(task *problem.Task, i int) result.Prediction {
 	n := &result.Novelty{Score: result.Undefined(), Rank: result.Undefined(), Entropy: result.Undefined(), MutualInformation: result.Float(o.Unsure.Mutual[i])}
-	if task.Classes != nil {
+	if problem.HasClasses(task.Likelihood) {
 		n.Entropy = result.Float(o.Unsure.Score[i])
 	}
 	if o.Novelty != nil {
@@ -105,7 +105,7 @@ func (o *Predictions) RunnerUp(i int) int {
 // Interval is the central 95 % interval of a new observation, nil but for a regression
 // of one target.
 func (o *Predictions) Interval(ctx context.Context, p *problem.Problem) ([]float64, error) {
-	if p.Task.Classes != nil || p.Task.Likelihood.Targets(p.Model.Outputs) > 1 {
+	if problem.HasClasses(p.Task.Likelihood) || p.Task.Likelihood.Targets(p.Model.Outputs) > 1 {
 		return nil, nil
 	}
 	var lo, hi mat.Dense

@@ -23,7 +23,7 @@ import (
 func (q *Posterior) header(ctx context.Context, p *problem.Problem, r result.Fit, split *int) (problem.SavedHeader, func(w *store.Writer), error) {
 	e, t := p.Examples, p.Task
 	classes, names := t.Ungrouped()
-	head := problem.SavedHeader{Rows: problem.FormatRows(e.Train.Rows), Likelihood: t.Likelihood.Name(), Classes: classes, ClassNames: names, Grouped: t.Grouping.Report(), Noise: t.Noise,
+	head := problem.SavedHeader{Rows: problem.FormatRows(e.Train.Rows), Likelihood: t.Likelihood.Name(), Classes: classes, ClassNames: slices.Concat(names, t.LabelNames), Grouped: t.Grouping.Report(), Noise: t.Noise,
 		Prior: q.kernelPrecision, ClassWeights: t.ClassWeightsText(), Smoothing: t.Loss.Smoothing, Factor: q.factor, Seed: p.Limits.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
 		Bound: q.Evidence.Bound, Fit: r, Split: problem.SplitNumber(split), Scaling: e.Scaling.Saved(), Network: q.network}
 	prior, writePrior := t.SavedPrior(p.Model, q.kernelPrecision)
@@ -258,31 +258,35 @@ func packRows(rows []result.PredictedRow) []float64 {
 // unpackRows reads what packRows wrote for the problem; ok is false where it cannot be that.
 func unpackRows(v []float64, p *problem.Problem) (rows []result.PredictedRow, ok bool) {
 	const common, regression = 7, 6
-	classes := p.Task.Classes
-	width := common + regression
-	if classes != nil {
-		width = common + 2*len(classes)
+	classes, k := p.Task.Classes, len(p.Task.Classes) // k probabilities a row
+	if p.Task.MultiLabel() {
+		k = p.Model.Outputs
 	}
-	training := map[int]bool{}
-	for _, r := range p.Examples.Train.Rows {
-		training[r] = true
+	width := common + regression
+	if k > 0 {
+		width = common + 2*k
+	}
+	train, at := p.Examples.Train, map[int]int{}
+	for i, r := range train.Rows {
+		at[r] = i
 	}
 	for part := range slices.Chunk(result.Floats(v), width) {
 		r := result.PredictedRow{Index: -1}
 		if part[0] >= 0 && part[0] < math.MaxInt32 {
 			r.Index = result.Index(part[0])
 		}
-		if len(part) < width || !training[int(r.Index)] || classes != nil && !slices.Contains(p.Task.Labels(), part[1]) {
+		i, training := at[int(r.Index)]
+		if len(part) < width || !training || classes != nil && !slices.Contains(p.Task.Labels(), part[1]) {
 			return nil, false
 		}
 		r.Label, r.Class, r.LogDensity, r.MAPLogDensity = part[1], part[2], part[3], part[4]
 		r.Novelty = &result.Novelty{Score: result.Undefined(), Rank: result.Undefined(), Entropy: part[5], MutualInformation: part[6]}
-		if k := len(classes); k > 0 {
+		if k > 0 {
 			r.Probability, r.MAPProbability = part[common:common+k], part[common+k:]
 		} else {
 			r.ObservationSD, r.FunctionSD, r.Expected, r.MAPExpected, r.CDF, r.MAPCDF = part[7:8], part[8:9], part[9], part[10], part[11], part[12]
 		}
-		if r.Several = p.Examples.Train.Set.Width() > 1; r.Several {
+		if r.Targets = problem.SeveralOf(train, i); r.Targets != nil {
 			r.ObservationSD, r.FunctionSD = nil, nil // of which only the first was kept
 		}
 		rows = append(rows, r)

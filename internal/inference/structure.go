@@ -165,7 +165,7 @@ func (q *Posterior) draw(ctx context.Context, task *problem.Task, b *linearize.B
 	t, c := d.F.Dims()
 	out := &Predictions{Network: b.F, Mean: d.F, Cov: d.Cov, Tempered: d.F, Scaled: d.Cov, Likelihood: lik, LogDensity: d.LogDensity, CDF: d.CDF,
 		Unsure: &score.Novelty{Score: d.Entropy, Mutual: d.Mutual}}
-	if task.Classes != nil {
+	if problem.HasClasses(lik) {
 		sd := mat.NewDense(t, c, nil)
 		sd.Apply(func(i, j int, _ float64) float64 { return math.Sqrt(d.Epistemic.At(i, j)) }, sd)
 		out.Prob, out.SD = bothClasses(d.Mean), sd

@@ -2,12 +2,15 @@ package problem
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
 
+	"golang.org/x/text/unicode/norm"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 )
@@ -32,6 +35,21 @@ func (p *Problem) TrainPositions(flag string, rows []int) ([]int, error) {
 		out[k], seen[row] = i, true
 	}
 	return out, nil
+}
+
+// WithLabel gives a row with these targets the label of this name, or takes it away where the row has it. It returns
+// the label in words and whether the row has it then, 0 or 1.
+func (p *Problem) WithLabel(y []float64, label string) (words string, now result.Float, err error) {
+	k := slices.Index(p.Task.LabelNames, norm.NFC.String(label))
+	if k < 0 {
+		return "", 0, fmt.Errorf("%s is not one of the labels %s", label, job.Cut(JoinNames(p.Task.LabelNames), 60))
+	}
+	if y[k] > .5 {
+		y[k] = 0
+		return "not " + label, 0, nil
+	}
+	y[k] = 1
+	return label, 1, nil
 }
 
 // CheckLeft returns an error unless some training rows are left, and two classes to tell apart where there were two. y

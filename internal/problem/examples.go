@@ -176,7 +176,8 @@ func openData(ctx context.Context, c *job.Job, f *DataFlags, mf *ModelFlags, tas
 	}
 	o := f.options(memory)
 	if name := cmp.Or(task.Likelihood, m.Meta.Likelihood); name != "" {
-		o.RealTargets = !HasClasses(LikelihoodNamed(name))
+		lik := LikelihoodNamed(name)
+		o.RealTargets = !HasClasses(lik) || !IsSoftmax(lik) && m.Outputs > 1 // several labels a row are numbers
 	}
 	o.ClassNames = append(slices.Clone(o.ClassNames), m.Meta.ClassNames...)
 	if err := m.Meta.columns(ctx, f.Name, o); err != nil {

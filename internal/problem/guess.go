@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/integral"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/job"
@@ -394,7 +395,9 @@ func (c *comparison) strain(ctx context.Context, a *candidate) error {
 	one, pull, square := make([]float64, len(theta)), make([]float64, len(theta)), make([]float64, len(theta))
 	for i := range take {
 		a.likelihood.Expand(r.RawRowView(0), nil, nil, y.RawRowView(i), f.RawRowView(i))
-		if HasClasses(a.likelihood) {
+		if c.classes == 0 && c.loss.ClassWeights != nil { // of several labels
+			glm.WeightedBernoulli{Positive: c.loss.ClassWeights}.Expand(r.RawRowView(0), nil, nil, y.RawRowView(i), f.RawRowView(i))
+		} else if HasClasses(a.likelihood) {
 			c.lossTo(r.RawRowView(0), at[i], int(y.At(i, 0)), f.RawRowView(i))
 		}
 		if c.model.Net.VJP(ctx, one, x.Slice(i, i+1, 0, d).(*mat.Dense), r) != nil {
@@ -501,7 +504,13 @@ func lossShare(lik glm.Likelihood, y, f *mat.Dense) float64 {
 	}
 	// That of the best constant for labels or counts is at least a small positive number.
 	constant := 0.0
-	if HasClasses(lik) {
+	switch {
+	case HasClasses(lik) && !IsSoftmax(lik):
+		for j := range c {
+			p := mat.Sum(y.ColView(j)) / float64(n)
+			constant += float64(n) * integral.EntropyOf([]float64{p, 1 - p})
+		}
+	case HasClasses(lik):
 		count := map[float64]float64{}
 		for i := range n {
 			count[y.At(i, 0)]++
@@ -509,7 +518,7 @@ func lossShare(lik glm.Likelihood, y, f *mat.Dense) float64 {
 		for _, k := range slices.Sorted(maps.Keys(count)) {
 			constant -= count[k] * math.Log(count[k]/float64(n))
 		}
-	} else {
+	default:
 		rate, own := make([]float64, c), make([]float64, c)
 		for j := range rate {
 			rate[j] = math.Log(max(mat.Sum(y.ColView(j))/float64(n), 1/float64(n)))

@@ -30,10 +30,8 @@ func appliesHead(lik glm.Likelihood, h head.Head) bool {
 
 // HeadLikelihood is the name of the likelihood that applies the head of a network by itself, "" for none.
 func HeadLikelihood(n *network.Network) string {
-	_, outputs, _ := n.Dims()
 	for _, name := range Likelihoods {
-		lik := LikelihoodNamed(name)
-		if one := HasClasses(lik) && !IsSoftmax(lik); appliesHead(lik, n.Head()) && (outputs == 1 || !one) {
+		if appliesHead(LikelihoodNamed(name), n.Head()) {
 			return name
 		}
 	}
@@ -74,7 +72,7 @@ func (m *Model) withHead(c *job.Job, lik glm.Likelihood) (*Model, error) {
 			remedy = "Export the model with the outputs of one of them, or give --likelihood gaussian."
 		case IsSoftmax(lik) && h.Function == head.Sigmoid:
 			takes = "applies a softmax to them, and they are probabilities of several labels, each by itself"
-			remedy = "Export the model with the output of one label and give --likelihood bernoulli, or give --likelihood gaussian."
+			remedy = "Give --likelihood bernoulli and the columns of the labels with --target, or --likelihood gaussian."
 		case h.Function == head.Sigmoid || h.Function == head.Softmax:
 			takes, remedy = "takes them for logits, and they are probabilities", "Export the model without it, or give --likelihood gaussian."
 		default:
@@ -129,8 +127,8 @@ func (l *look) outputs() bool {
 		says, remedy = "probabilities, 1 in sum", "Export the model without what makes them probabilities, or with a Log at its end."
 	case n*c < fewProbabilities:
 		return false
-	case c > 1:
-		remedy = "If they are probabilities of one label each, export the model with one of them and log(p/(1−p)) at its end."
+	case IsSoftmax(t.Likelihood):
+		remedy = "If they are probabilities p of a label each, export the model with log(p/(1−p)) at its end, and give --likelihood bernoulli and their columns with --target."
 	default:
 		remedy = "If they are probabilities p, export the model with log(p/(1−p)) at its end."
 	}

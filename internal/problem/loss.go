@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/glm/integral"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -89,17 +90,19 @@ type classCount struct {
 
 // trainingLoss warns where the network is at an optimum of another loss than the cross entropy of its training rows.
 func (l *look) trainingLoss(ctx context.Context, rows string) error {
-	if l.problem.Task.Classes == nil || l.at.Pull == nil || !l.known {
+	if !HasClasses(l.problem.Task.Likelihood) || l.at.Pull == nil || !l.known {
 		return nil
 	}
 	if !l.problem.Task.Loss.plain() {
 		rows += ", by the loss that is stated,"
 	}
+	if l.problem.Task.MultiLabel() {
+		return l.labelLoss(ctx, rows)
+	}
 	counts, flat := l.classCounts(), l.sureness()
 	residual := mat.DenseCopyOf(l.at.F)
 	_, c := residual.Dims()
 	gradient := func(of func(label int, p []float64) (scale, shift float64)) (float64, error) {
-		square := 0.0
 		for i, y := range l.problem.Examples.Train.Class {
 			p := make([]float64, len(l.logp[i]))
 			for j, v := range l.logp[i] {
@@ -110,17 +113,9 @@ func (l *look) trainingLoss(ctx context.Context, rows string) error {
 			for j := range r {
 				k := j + len(p) - c // one output is that of the second class
 				r[j] = l.weight[i] * (scale*(l.shares[i][k]-p[k]) + shift*(1/float64(len(p))-p[k]))
-				square += r[j] * r[j]
 			}
 		}
-		g, err := l.at.Pull(ctx, residual)
-		if err != nil || square == 0 {
-			return 0, err
-		}
-		if theta := l.at.Theta; floats.Dot(theta, theta) > 0 {
-			floats.AddScaled(g, -max(0, floats.Dot(g, theta)/floats.Dot(theta, theta)), theta)
-		}
-		return floats.Norm(g, 2) / math.Sqrt(square), nil
+		return l.gradient(ctx, residual)
 	}
 	worst := slices.MaxFunc(counts, func(a, b classCount) int { return cmp.Compare(math.Abs(a.z()), math.Abs(b.z())) })
 	if worst.counts(1) == 0 && flat.counts(1) == 0 {
@@ -157,6 +152,71 @@ func (l *look) trainingLoss(ctx context.Context, rows string) error {
 		}
 		l.warn(l.flatWarning(sure, flat.z(), rows, name))
 	}
+	return nil
+}
+
+// gradient returns ‖Jᵀr − cθ‖/‖r‖ with the best c ≥ 0, for residuals r, N×C. It is 0 for none.
+func (l *look) gradient(ctx context.Context, r *mat.Dense) (float64, error) {
+	size := mat.Norm(r, 2)
+	g, err := l.at.Pull(ctx, r)
+	if err != nil || size == 0 {
+		return 0, err
+	}
+	if theta := l.at.Theta; floats.Dot(theta, theta) > 0 {
+		floats.AddScaled(g, -max(0, floats.Dot(g, theta)/floats.Dot(theta, theta)), theta)
+	}
+	return floats.Norm(g, 2) / size, nil
+}
+
+// labelLoss is trainingLoss of several labels a row: it warns where rows with some label had another weight than the others.
+func (l *look) labelLoss(ctx context.Context, rows string) error {
+	p := l.problem
+	own, names := p.TrainTargets(), p.Task.LabelNames
+	n, c := l.at.F.Dims()
+	counts, plain := make(classCounts, c), mat.NewDense(n, c, nil)
+	above, below := make([]float64, c), make([]float64, c) // sums of the residuals of rows with the label, and −1 times those without
+	lambda := make([]float64, c*c)
+	for i := range n {
+		f, r := l.at.F.RawRowView(i), plain.RawRowView(i)
+		own.Expand(i, r, lambda, nil, f)
+		for j, v := range f {
+			y := p.Examples.Y.At(i, j)
+			counts[j].share += y / float64(n)
+			counts[j].expected += integral.Sigmoid(v) / float64(n)
+			counts[j].add(1, r[j], lambda[j*c+j])
+			above[j] += max(0, r[j])
+			below[j] -= min(0, r[j])
+		}
+	}
+	weighted := mat.DenseCopyOf(plain)
+	for j := range counts {
+		counts[j].class, counts[j].weight = j, 1
+		if above[j] > 0 {
+			counts[j].weight = max(1e-6, below[j]/above[j])
+		}
+	}
+	weighted.Apply(func(_, j int, r float64) float64 {
+		if r > 0 {
+			r *= counts[j].weight
+		}
+		return r
+	}, weighted)
+	a, err := l.gradient(ctx, plain)
+	if err != nil || a == 0 {
+		return err
+	}
+	b, err := l.gradient(ctx, weighted)
+	off := counts.offBy(b / a)
+	if err != nil || off == nil {
+		return err
+	}
+	var parts []string
+	for _, k := range off[:min(mostNamed, len(off))] {
+		parts = append(parts, fmt.Sprintf("%q for %.3g %% of them where %.3g %% have it (z = %.1f, as at %.2g times their weight)", names[k.class], 100*k.expected, 100*k.share, -k.z(), k.weight))
+	}
+	l.warn(linearize.NewWarning("loss-weighted", off[0].counts(b/a), sharesLimit, "Give --class-weights if the training had pos_weight, or the rows as they were drawn.",
+		"On %s the network expects the label %s, as after a training with pos_weight or resampled rows. Its own probabilities are for labels with other shares, which calibration corrects by a shift, and it is no optimum of this likelihood, so terms and the evidence are off too.",
+		rows, strings.Join(parts, ", ")))
 	return nil
 }
 

@@ -80,7 +80,7 @@ var entries = []entry{
 		return ""
 	}},
 	{KeyClasses, read(func(m *Metadata) *[]int { return &m.Classes }, parseClasses), func(p *Problem) string { return FormatInts(p.Task.Classes) }},
-	{KeyClassNames, read(func(m *Metadata) *[]string { return &m.ClassNames }, classNamesOf), func(p *Problem) string { return JoinNames(p.Task.Names) }},
+	{KeyClassNames, read(func(m *Metadata) *[]string { return &m.ClassNames }, classNamesOf), func(p *Problem) string { return JoinNames(slices.Concat(p.Task.Names, p.Task.LabelNames)) }},
 	{keyOthers, func(m *Metadata, text string) error {
 		others, err := classNamesOf(text)
 		m.others = append([]string{}, others...)

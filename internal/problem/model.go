@@ -193,25 +193,39 @@ func (m *Model) forward(ctx context.Context, e *Examples, rows *dataset.Subset, 
 }
 
 // Score is the accuracy and the mean negative log likelihood of the network itself on rows with these targets. Both
-// are undefined where the rows are nil, and the accuracy for a regression.
+// are undefined where the rows are nil, and the accuracy for a regression; of several labels it is the share of all labels.
 func (m *Model) Score(ctx context.Context, p *Problem, rows *dataset.Subset, y *mat.Dense) (accuracy, nll result.Float, err error) {
 	accuracy, nll = result.Undefined(), result.Undefined()
 	if rows == nil {
 		return accuracy, nll, nil
 	}
-	right, sum := 0, 0.0
+	right, sum := 0.0, 0.0
 	if err := m.forward(ctx, p.Examples, rows, func(lo int, f *mat.Dense) {
 		for i := range f.RawMatrix().Rows {
 			sum -= p.Task.Likelihood.LogProb(y.RawRowView(lo+i), f.RawRowView(i))
-			if p.Task.Classes != nil && LargestClass(f.RawRowView(i)) == rows.Class[lo+i] {
+			switch {
+			case p.Task.MultiLabel():
+				right += rightLabels(y.RawRowView(lo+i), f.RawRowView(i))
+			case p.Task.Classes != nil && LargestClass(f.RawRowView(i)) == rows.Class[lo+i]:
 				right++
 			}
 		}
 	}); err != nil {
 		return accuracy, nll, err
 	}
-	if p.Task.Classes != nil {
-		accuracy = result.Float(float64(right) / float64(rows.Len()))
+	if HasClasses(p.Task.Likelihood) {
+		accuracy = result.Float(right / float64(rows.Len()))
 	}
 	return accuracy, result.Float(sum / float64(rows.Len())), nil
+}
+
+// rightLabels is the share of labels, targets of a row, that are told by the sign of their output.
+func rightLabels(y, f []float64) float64 {
+	right := 0.0
+	for j, v := range f {
+		if v > 0 == (y[j] > .5) {
+			right++
+		}
+	}
+	return right / float64(len(f))
 }

@@ -110,7 +110,7 @@ func (p *Problem) Contrasted(text string) (a, b int, err error) {
 }
 
 func (p *Problem) outputOf(name string) (int, error) {
-	t, columns := p.Task, p.Examples.Data.TargetColumns
+	t, columns := p.Task, p.OutputNames()
 	k, notNumber := strconv.Atoi(name)
 	switch {
 	case t.Classes != nil:
@@ -118,7 +118,7 @@ func (p *Problem) outputOf(name string) (int, error) {
 			return i, nil
 		}
 		return 0, fmt.Errorf("--contrast: %s is not one of the classes %s; choose two of them", name, t.ClassList())
-	case slices.Contains(columns, name) && len(columns) == p.Model.Outputs:
+	case slices.Contains(columns, name):
 		return slices.Index(columns, name), nil
 	case notNumber != nil || k < 0 || k >= p.Model.Outputs:
 		return 0, fmt.Errorf("--contrast: there is no output %s; %s has 0 to %d", name, p.Model.Name, p.Model.Outputs-1)
@@ -160,7 +160,7 @@ func (t *Task) Name(label int) string {
 }
 
 // ClassNames are the names of the classes in the order of the outputs, or their labels where they have no names; nil
-// for a regression.
+// for a regression and several labels a row.
 func (t *Task) ClassNames() []string {
 	if t.Names != nil {
 		return t.Names
@@ -229,9 +229,12 @@ func (p *Problem) NameOf(label result.Float) string {
 	return p.Task.Name(int(label))
 }
 
-// LabelName is the name of the label of row i of a subset, "" for none. Of a row among the others of --outputs it is
-// the name of its own class.
+// LabelName is the name of the label of row i of a subset, "" for none; of several labels it names those that the row has.
+// Of a row among the others of --outputs it is the name of its own class.
 func (p *Problem) LabelName(rows *dataset.Subset, i int) string {
+	if p.Task.MultiLabel() {
+		return result.Labelled(p.Task.LabelNames, SeveralOf(rows, i))
+	}
 	name := p.NameOf(result.Float(Label(rows, i)))
 	if own := p.Task.OwnClass(rows, i); own != "" {
 		return fmt.Sprintf("%s (%s)", own, name)
@@ -252,12 +255,20 @@ func (p *Problem) TrainingRows() result.Rows {
 		}
 	} else {
 		r.Targets, r.Width = train.Targets, train.Set.Width()
+		for i := range train.Len() {
+			if p.Task.MultiLabel() {
+				r.LabelNames = append(r.LabelNames, p.LabelName(train, i))
+			}
+		}
 	}
 	return r
 }
 
-// OutputNames are the names of the outputs where there is a target column for each.
+// OutputNames are the names of the outputs where there is a target column for each, or a label.
 func (p *Problem) OutputNames() []string {
+	if p.Task.MultiLabel() {
+		return p.Task.LabelNames
+	}
 	list := p.Examples.Data.TargetColumns
 	if HasLogVariances(p.Task.Likelihood) { // targets, which may have no names, and their log noise variances
 		k := p.Model.Outputs / 2

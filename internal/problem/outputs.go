@@ -91,7 +91,7 @@ func (p *Problem) groupedBy(ctx context.Context, c *job.Job, rows *dataset.Subse
 	case p.Saved != nil || f.Text == "all" || f.Text == "" && !p.ManyClasses():
 		return p, nil
 	case !IsSoftmax(t.Likelihood):
-		return nil, fmt.Errorf("--outputs is for classes with an output each, but %s has the %s likelihood; leave it out", m.Name, t.Likelihood.Name())
+		return nil, fmt.Errorf("--outputs is for classes with an output each, but %s has %s; leave it out", m.Name, t.Predicts())
 	}
 	share, own := make([]float64, m.Outputs), make([]float64, m.Outputs) // mean probability of each class over the rows
 	if err := m.forward(ctx, p.Examples, rows, func(_ int, f *mat.Dense) {

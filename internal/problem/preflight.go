@@ -87,7 +87,7 @@ func (p *Problem) Preflight(ctx context.Context, at *AtTheta) (*result.Preflight
 		of = []float64{math.NaN()}
 	}
 	r := &result.Preflight{Verdict: "ok", TrainNLL: result.Float(l.plain), LargestInput: result.Float(floats.Max(of))}
-	if p.Task.Classes != nil {
+	if HasClasses(p.Task.Likelihood) {
 		r.TrainAccuracy = Number(l.accuracy)
 	} else {
 		r.TrainRMSE = Number(l.rmse)
@@ -122,6 +122,8 @@ func (p *Problem) Preflight(ctx context.Context, at *AtTheta) (*result.Preflight
 	switch {
 	case t.Classes != nil && worse:
 		l.warn(linearize.NewWarning("bad-fit", l.nll, l.constant, remedy, "On %s the network predicts worse than the shares of the classes do: %.4g nats a row against %.4g, with accuracy %.3g. No answer is to be trusted, as %s.", rows, l.nll, l.constant, l.accuracy, cause))
+	case worse && t.MultiLabel():
+		l.warn(linearize.NewWarning("bad-fit", l.nll, l.constant, remedy, "On %s the network predicts worse than the shares of the labels do: %.4g nats a row against %.4g, with %.3g of the labels right. No answer is to be trusted, as %s.", rows, l.nll, l.constant, l.accuracy, cause))
 	case worse:
 		l.warn(linearize.NewWarning("bad-fit", l.nll, l.constant, remedy, "On %s the network predicts worse than their mean does: %.4g nats a row against %.4g, with RMSE %.4g. No answer is to be trusted, as %s.", rows, l.nll, l.constant, l.rmse, cause))
 	case sure:
@@ -245,11 +247,21 @@ func (l *look) score() {
 			constant[j] = math.Log(max(variance, smallestVariance))
 		case hasRealTargets(lik):
 			constant[j] = at
+		case HasClasses(lik):
+			least := 1 / float64(n+1)
+			at = min(max(at, least), 1-least)
+			constant[j] = math.Log(at / (1 - at))
+			if w := p.Task.Loss.ClassWeights; w != nil {
+				constant[j] += math.Log(w[j])
+			}
 		default:
 			constant[j] = math.Log(max(at, 1/float64(n)))
 		}
 	}
 	l.bias = floats.Norm(constant, 2)
+	if p.Task.MultiLabel() {
+		l.labels(own)
+	}
 	for i := range n {
 		best := -own.Expand(i, nil, nil, nil, constant)
 		l.constant += best / float64(n)
@@ -257,6 +269,24 @@ func (l *look) score() {
 		lik.MeanTo(mean.RawRowView(i), f.RawRowView(i))
 	}
 	l.rmse = math.Sqrt(meanSquare(mean.Slice(0, n, 0, y.RawMatrix().Cols).(*mat.Dense), y))
+}
+
+// labels finds how many labels are right and how much surer than right the network is, where each output is the logit of
+// a label, of which a row has any number.
+func (l *look) labels(own *gp.Targets) {
+	n, c := l.at.F.Dims()
+	residual, lambda, sum := make([]float64, c), make([]float64, c*c), 0.0
+	for i := range n {
+		f := l.at.F.RawRowView(i)
+		own.Expand(i, residual, lambda, nil, f)
+		l.accuracy += rightLabels(l.problem.Examples.Y.RawRowView(i), f) / float64(n)
+		for j, v := range f {
+			// −log p(y) − H(p) = (p − y) f = −r f, and Var log p(y) = p(1 − p) f² = Λ f²
+			l.excess -= residual[j] * v / float64(n)
+			sum += l.weight[i] * lambda[j*c+j] * v * v
+		}
+	}
+	l.excessSE = math.Sqrt(sum) / float64(n)
 }
 
 // classShares are the shares of k classes that a row has, by its target: a label, shares, or the share of the second of two.

@@ -351,7 +351,7 @@ func TestPreflightOfProbabilities(t *testing.T) {
 			for j := range f {
 				f[j] = sigmoid(f[j])
 			}
-		}, "probabilities of one label each"},
+		}, "probabilities p of a label each"},
 		"rate": {glm.Poisson{}, 1, func(f []float64) { f[0] = math.Exp(f[0]) }, "look like rates"},
 	} {
 		l := newLinear(t, c.lik, c.c, 1, 3)

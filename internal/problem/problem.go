@@ -166,7 +166,7 @@ func (p *Problem) TrainTargets() *gp.Targets {
 	if to == nil {
 		return gp.NewTargets(p.Examples.Y, p.Task.Likelihood)
 	}
-	if _, shares := to.Likelihood.(glm.CategoricalShares); shares {
+	if _, classes := to.Likelihood.(glm.Logistic); classes {
 		return to
 	}
 	return to.Under(p.Task.Likelihood) // whose noise is settled later

@@ -136,6 +136,8 @@ func (p *Problem) alike(q *Problem) error {
 		return differ("they have %d and %d outputs; leave one of them out", q.Model.Outputs, p.Model.Outputs)
 	case q.Task.Likelihood.Name() != p.Task.Likelihood.Name():
 		return differ("one has the %s likelihood, the other %s; give --likelihood, or leave one of them out", q.Task.Likelihood.Name(), p.Task.Likelihood.Name())
+	case !slices.Equal(q.Task.LabelNames, p.Task.LabelNames):
+		return differ("the outputs of one are for the labels %s, of the other for %s; give --target or --class-names if that is wrong, or leave one of them out", JoinNames(q.Task.LabelNames), JoinNames(p.Task.LabelNames))
 	case !slices.Equal(classes, ownClasses) || !slices.Equal(names, ownNames):
 		return differ("one tells the classes %s apart, the other %s; give --classes or --class-names if that is wrong, or leave one of them out", q.Task.list(), p.Task.list())
 	case p.Examples.Data.Source != q.Examples.Data.Source || !slices.Equal(p.Examples.Train.Rows, q.Examples.Train.Rows):

@@ -73,6 +73,18 @@ func IsSoftmax(lik glm.Likelihood) bool {
 	return ok && l.Softmax()
 }
 
+// MultiLabel tells whether a row has any number of labels, each 0 or 1 by an output of its own. Its targets are those of
+// a regression of several, and its responses are probabilities.
+func (t *Task) MultiLabel() bool { return t.LabelNames != nil }
+
+// Predicts says in a message what the outputs of a model are about.
+func (t *Task) Predicts() string {
+	if t.MultiLabel() {
+		return "several labels a row"
+	}
+	return "the " + t.Likelihood.Name() + " likelihood"
+}
+
 // HasNoise tells whether --noise-variance is for the likelihood.
 func HasNoise(lik glm.Likelihood) bool {
 	_, ok := lik.(*glm.Gaussian)
@@ -91,8 +103,9 @@ func hasRealTargets(lik glm.Likelihood) bool { return HasNoise(lik) || HasLogVar
 // A Task says what the outputs of a model mean.
 type Task struct {
 	Likelihood glm.Likelihood
-	Classes    []int    // labels of the classes in the order of the outputs; nil for a regression
+	Classes    []int    // labels of the classes in the order of the outputs; nil for a regression and LabelNames
 	Names      []string // of the classes; nil where they have none
+	LabelNames []string // of the labels of which a row has any number, by outputs; nil where a row has a class or numbers
 	Precision  float64  // δ of the prior on every parameter; that of Prior where there is one
 	Prior      *Prior   // nil where all variances are 1/δ
 	FoundPrior bool     // the prior is that of --prior, and not that of the training
@@ -187,14 +200,9 @@ func chooseTask(c *job.Job, f *TaskFlags, data *DataFlags, m *Model, d *dataset.
 		w.classes, w.from = recorded, m.Name+": its metadata entry "+KeyClasses
 	}
 	name := cmp.Or(f.Likelihood, m.Meta.Likelihood)
-	if row, ok := d.SeveralLabels(); ok && (name == "" || HasClasses(LikelihoodNamed(name))) {
-		// Several labels a row are not read yet.
-		what := fmt.Sprintf("the target columns %s are several labels a row, each of them 0 or 1 (row %d of the %s rows has other than a single one): such labels are not read yet", dataset.QuoteList(d.TargetColumns), row, d.Train.Part)
-		remedy := "take one label at a time, by a network with one output and --target with its column"
-		if name == "" {
-			remedy += ", or --likelihood gaussian if the network predicts these numbers themselves"
-		}
-		return nil, fmt.Errorf("%s: %s; %s", d.Source, what, remedy)
+	if row, ok := d.SeveralLabels(); ok && name == "" {
+		name = "bernoulli"
+		c.Note("%s: the target columns %s are labels of which a row has any number (row %d of the %s rows has other than a single one); --likelihood gaussian takes them as numbers", d.Source, dataset.QuoteList(d.TargetColumns), row, d.Train.Part)
 	}
 	t := &Task{}
 	if name == "" {
@@ -241,14 +249,20 @@ func chooseTask(c *job.Job, f *TaskFlags, data *DataFlags, m *Model, d *dataset.
 		}
 		return t, nil
 	}
+	if !IsSoftmax(t.Likelihood) && m.Outputs > 1 {
+		t.LabelNames, err = labelNames(&w, m, d, data, name)
+		return t, err
+	}
 	// The outputs stand for the classes that are wanted, else for all labels of the data.
 	switch {
-	case !IsSoftmax(t.Likelihood) && m.Outputs != 1:
-		return nil, fmt.Errorf("%s has %d outputs, but the %s likelihood is for one; give --likelihood categorical", m.Name, m.Outputs, name)
 	case IsSoftmax(t.Likelihood) && m.Outputs == 1:
 		return nil, fmt.Errorf("%s has one output, but the %s likelihood needs one for each class; give --likelihood bernoulli", m.Name, name)
 	case !d.IntegerLabels && d.Train.Width() > 1:
-		return nil, fmt.Errorf("%s: %d targets a row, %s, but the %s likelihood takes one label; name its column with --target", d.Source, d.Train.Width(), dataset.QuoteList(d.TargetColumns), name)
+		remedy := "name its column with --target"
+		if _, ok := d.SeveralLabels(); ok && d.Train.Width() == m.Outputs {
+			remedy = "give --likelihood bernoulli for any number of labels a row, or name its column with --target"
+		}
+		return nil, fmt.Errorf("%s: %d targets a row, %s, but the %s likelihood takes one label; %s", d.Source, d.Train.Width(), dataset.QuoteList(d.TargetColumns), name, remedy)
 	case !d.IntegerLabels:
 		remedy := targetRemedy(d, m, max(m.Outputs, 2))
 		if m.Outputs == 1 {
@@ -277,6 +291,31 @@ func chooseTask(c *job.Job, f *TaskFlags, data *DataFlags, m *Model, d *dataset.
 		}
 	}
 	return t, nil
+}
+
+// labelNames are the names of labels of which a row has any number, one for each output: those that are wanted, else the
+// target columns, else numbers.
+func labelNames(w *wanted, m *Model, d *dataset.Data, data *DataFlags, likelihood string) ([]string, error) {
+	columns := d.TargetColumns
+	switch {
+	case d.Train.Width() == 1:
+		return nil, fmt.Errorf("%s has %d outputs, but the %s likelihood is for one, or for a label of each; give --likelihood categorical, or name the %d columns of the labels with --target", m.Name, m.Outputs, likelihood, m.Outputs)
+	case data.classList != nil:
+		return nil, fmt.Errorf("--classes is for one class a row, but the rows of %s have several labels; leave it out", d.Source)
+	case w.names != nil && len(w.names) != m.Outputs:
+		return nil, fmt.Errorf("%d names of labels (%s), but %s has %d outputs; give --class-names one for each", len(w.names), job.Cut(JoinNames(w.names), 40), m.Name, m.Outputs)
+	case w.names != nil && !slices.Equal(w.names, columns) && slices.Equal(slices.Sorted(slices.Values(w.names)), slices.Sorted(slices.Values(columns))):
+		return nil, fmt.Errorf("the outputs of %s are for the labels %s, but the target columns are %s; give --target %s", m.Name, JoinNames(w.names), JoinNames(columns), job.Word(JoinNames(w.names)))
+	case w.names != nil:
+		return w.names, nil
+	case len(columns) == m.Outputs:
+		return columns, nil
+	}
+	names := make([]string, m.Outputs)
+	for k := range names {
+		names[k] = strconv.Itoa(k)
+	}
+	return names, nil
 }
 
 // all are the classes that the outputs of a model stand for: those that are wanted, else all labels of the data. Labels

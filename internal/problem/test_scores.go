@@ -32,7 +32,7 @@ func (p *Problem) TestScores(ctx context.Context) (*result.TestScores, error) {
 		return nil, nil // targets that the likelihood does not take are no scores
 	}
 	s := &result.TestScores{Rows: rows.Len(), RMSE: result.Undefined()}
-	if s.Accuracy, s.NLL, err = p.Model.Score(ctx, p, rows, y); err != nil || p.Task.Classes != nil {
+	if s.Accuracy, s.NLL, err = p.Model.Score(ctx, p, rows, y); err != nil || HasClasses(p.Task.Likelihood) {
 		return s, err
 	}
 	// The root mean square of the distances between targets and what the network alone expects.

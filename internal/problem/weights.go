@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/text/unicode/norm"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
@@ -22,8 +23,8 @@ import (
 // A Loss says how the loss of the training differs from −log p of the labels. A posterior is fitted to that loss, so
 // that the trained parameters are its mode (E23). Predictions are scored by the labels as they are. The zero value is −log p.
 type Loss struct {
-	// ClassWeights multiply −log p of the rows of each class of the network, in the order of its outputs; nil stands
-	// for 1 each.
+	// ClassWeights multiply −log p of the rows of each class of the network, in the order of its outputs, or that of the
+	// rows that have each of several labels; nil stands for 1 each.
 	ClassWeights []float64
 	WeightsFrom  Origin // "" without weights
 
@@ -134,6 +135,8 @@ func (t *Task) setLoss(f *TaskFlags, m *Model, d *dataset.Data, train *dataset.S
 		t.Loss.Smoothing = *f.Smoothing
 	case t.Classes != nil:
 		t.Loss.Smoothing = m.Meta.smoothing
+	case f.Smoothing != nil && t.MultiLabel():
+		return fmt.Errorf("--label-smoothing is for one class a row, but %s has several labels; leave it out, and write the smoothed labels, numbers from 0 to 1, into the columns", m.Name)
 	case f.Smoothing != nil:
 		return fmt.Errorf("--label-smoothing is for labels, but %s has the %s likelihood; leave it out", m.Name, t.Likelihood.Name())
 	}
@@ -149,15 +152,26 @@ func (t *Task) setClassWeights(f *TaskFlags, m *Model, d *dataset.Data, train *d
 	if w == nil {
 		return nil
 	}
-	if t.Classes == nil {
+	if !HasClasses(t.Likelihood) {
 		if f.classWeights == nil {
 			return nil // of a training on labels
 		}
 		return fmt.Errorf("%s is for labels, but %s has the %s likelihood; leave it out", flag, m.Name, t.Likelihood.Name())
 	}
-	k := len(t.Classes)
+	k := max(len(t.Classes), len(t.LabelNames))
 	weights := slices.Repeat([]float64{1}, k)
-	if w.balanced {
+	if w.balanced && t.MultiLabel() {
+		// The rows without a label over those with it.
+		for y := range weights {
+			has := 0.0
+			for i := range train.Len() {
+				has += train.Targets[i*k+y]
+			}
+			if has > 0 {
+				weights[y] = max(1/float64(train.Len()), (float64(train.Len())-has)/has)
+			}
+		}
+	} else if w.balanced {
 		count := make([]int, k)
 		for _, y := range train.Class {
 			count[y]++
@@ -170,6 +184,12 @@ func (t *Task) setClassWeights(f *TaskFlags, m *Model, d *dataset.Data, train *d
 	}
 	for i, name := range w.names {
 		y, ok := t.classOf(d, name)
+		if t.MultiLabel() {
+			y = slices.Index(t.LabelNames, norm.NFC.String(name))
+			if ok = y >= 0; !ok {
+				return job.FullErrorf("%s: %s is not one of the labels %s; name these", flag, name, job.Cut(JoinNames(t.LabelNames), 60))
+			}
+		}
 		if !ok {
 			return job.FullErrorf("%s: %s is not one of the classes %s; name these", flag, name, t.ClassList())
 		}
@@ -209,6 +229,9 @@ func (t *Task) ClassWeightsText() string {
 		return ""
 	}
 	classes, names := t.Ungrouped()
+	if t.MultiLabel() {
+		names = t.LabelNames
+	}
 	if names == nil {
 		for _, k := range classes {
 			names = append(names, strconv.Itoa(k))
@@ -222,6 +245,10 @@ func (t *Task) objective(rows *dataset.Subset, y *mat.Dense, outputs int) *gp.Ta
 	l := &t.Loss
 	to := &gp.Targets{Y: y, Likelihood: t.Likelihood, Weights: rows.Weights}
 	if l.plain() && !t.soft(rows) {
+		return to
+	}
+	if t.MultiLabel() {
+		to.Likelihood = glm.WeightedBernoulli{Positive: l.ClassWeights}
 		return to
 	}
 	n, class, shares := rows.Len(), t.networkClass(rows), l.Smoothing > 0 || t.soft(rows)
@@ -404,6 +431,13 @@ func (p *Problem) WeightShift() []float64 {
 	t, train := p.Task, p.Examples.Train
 	if t.Loss.ClassWeights == nil {
 		return nil
+	}
+	if t.MultiLabel() {
+		beta := make([]float64, len(t.LabelNames))
+		for y, w := range t.Loss.ClassWeights {
+			beta[y] = -math.Log(w)
+		}
+		return beta
 	}
 	k := len(t.Classes)
 	sum, count, class := make([]float64, k), make([]float64, k), t.networkClass(train)

@@ -89,9 +89,14 @@ def seed(case):
 
 LOSS = {
     "categorical": lambda f, y: F.cross_entropy(f, y),
-    "bernoulli": lambda f, y: F.binary_cross_entropy_with_logits(f[:, 0], y.to(f.dtype)),
+    "bernoulli": lambda f, y: F.binary_cross_entropy_with_logits(f, columns(y, f)),
     "gaussian": lambda f, y: F.mse_loss(f, y),
 }
+
+
+def columns(y, f):
+    """Labels 0 and 1 as numbers, N×C, of one output or several."""
+    return y.to(f.dtype).reshape(f.shape)
 
 
 def train(net, x, y, likelihood, weight_decay, steps=6000, rate=0.05):
@@ -126,12 +131,12 @@ def nll(likelihood, f, y, noise):
     if likelihood == "categorical":
         return F.cross_entropy(f, y, reduction="none")
     if likelihood == "bernoulli":
-        return F.binary_cross_entropy_with_logits(f[:, 0], y.to(f.dtype), reduction="none")
+        return F.binary_cross_entropy_with_logits(f, columns(y, f), reduction="none").sum(1)
     return (0.5 * (y - f) ** 2 / noise + 0.5 * math.log(2 * math.pi * noise)).sum(1)
 
 
 def accuracy(likelihood, f, y):
-    guess = f.argmax(1) if likelihood == "categorical" else (f[:, 0] > 0).long()
+    guess = f.argmax(1) if likelihood == "categorical" else (f > 0).long().reshape(y.shape)
     return (guess == y).double().mean().item()
 
 
@@ -153,7 +158,7 @@ def curvature(likelihood, f, noise):
         return torch.diag_embed(p) - p[:, :, None] * p[:, None, :]
     if likelihood == "bernoulli":
         p = f.sigmoid()
-        return (p * (1 - p))[:, :, None]
+        return torch.diag_embed(p * (1 - p))
     return (torch.eye(c, dtype=f.dtype) / noise).expand(len(f), c, c)
 
 
@@ -195,7 +200,7 @@ def numbers(net, case, x, y, xt):
     else:
         out["train_accuracy"] = accuracy(lik, f, y)
         p = ft.sigmoid() if lik == "bernoulli" else ft.softmax(1)
-        out["probability"] = (torch.cat([1 - p, p], 1) if lik == "bernoulli" else p).tolist()
+        out["probability"] = (torch.cat([1 - p, p], 1) if lik == "bernoulli" and c == 1 else p).tolist()
     return out
 
 
@@ -278,6 +283,16 @@ def houses(rng, n):
     return ["area", "rooms", "year", "distance"], np.stack([area, rooms, year, distance], 1), np.round(price, -2).astype(int)
 
 
+def films(rng, n):
+    """Films: minutes, year, budget in millions; which of comedy, drama and family they are."""
+    minutes = np.round(rng.normal(105, 18, n), 0)
+    year = rng.integers(1960, 2024, n)
+    budget = np.round(rng.gamma(1.5, 20, n), 1)
+    z = np.stack([1.2 - (minutes - 90) / 15, (minutes - 100) / 14 - (budget - 30) / 30, (year - 1995) / 25 - (minutes - 100) / 20 - 1], 1)
+    y = (rng.random((n, 3)) < 1 / (1 + np.exp(-1.5 * z))).astype(int)
+    return ["minutes", "year", "budget"], np.stack([minutes, year, budget], 1), y
+
+
 def cells(rng, n):
     """Battery cells: temperature and current; the voltage, which is about 3.7 V."""
     t = np.round(rng.uniform(-10, 45, n), 1)
@@ -322,15 +337,15 @@ def case(f):
 def precision(c, n, targets=1):
     """The prior precision that the training objective had. Cross-entropy's mean is
     the negative log likelihood over N. The mean squared error of one target is
-    2σ²/N of it."""
+    2σ²/N of it. The mean of several labels is over all of them."""
     lam = c["weight_decay"]
-    c["prior_precision"] = n * lam
+    c["prior_precision"] = n * targets * lam
     if c["likelihood"] == "gaussian":
         c["prior_precision"] = n * targets * lam / (2 * c["noise_variance_network"])
 
 
-def finish(c, folder, net, x, y, xt, yt, mistakes=(), metadata=None):
-    """Computes the numbers, exports and writes."""
+def finish(c, folder, net, x, y, xt, yt, mistakes=(), metadata=None, head=None):
+    """Computes the numbers, exports, with a head where there is one, and writes."""
     c.update(numbers(net, c, x, y, xt[:5]))
     c["test_index"] = list(range(5))
     lik = c["likelihood"]
@@ -340,7 +355,7 @@ def finish(c, folder, net, x, y, xt, yt, mistakes=(), metadata=None):
     else:
         c["test_accuracy"] = accuracy(lik, ft, yt)
     c["mistakes"] = {name: mistake(net, c, *rest[:2], rest[2], **(rest[3] if len(rest) > 3 else {})) for name, *rest in mistakes}
-    export(net, xt, folder, metadata)
+    export(nn.Sequential(net, head) if head else net, xt, folder, metadata)
     write_expected(folder, c)
 
 
@@ -498,6 +513,25 @@ def one_logit(folder, rng):
     finish(c, folder, net, X[:180], Y[:180], X[180:], Y[180:],
            [("standardized-twice", twice[:180], Y[:180], "inputs standardized outside as well"),
             ("classes-swapped", X[:180], 1 - Y[:180], "--classes 1,0 where the logit is of class 1"), wrong_precision(c, X[:180], Y[:180])])
+
+
+@case
+def several_labels(folder, rng):
+    """Films of any of three kinds, a logit each, with a Sigmoid at the end of the file; inputs standardized before the network."""
+    c = {"likelihood": "bernoulli", "weight_decay": 2e-3}
+    header, x, y = films(rng, 220)
+    kinds = ["comedy", "drama", "family"]
+    rows = list(zip(*[text(x[:, j]) for j in range(3)], *[text(y[:, j]) for j in range(3)]))
+    write_csv(os.path.join(folder, "train.csv"), header + kinds, rows[:160])
+    write_csv(os.path.join(folder, "test.csv"), header + kinds, rows[160:])
+    c.update(train="train.csv", test="test.csv", target=",".join(kinds), train_rows=160, test_rows=60)
+    mean, sd = standardizer(x[:160])
+    c.update(input_mean=mean.tolist(), input_sd=sd.tolist())
+    X, Y = tensors((x - mean) / sd, y, "bernoulli")
+    net = train(nn.Sequential(*mlp(3, 8, 3)), X[:160], Y[:160], "bernoulli", 2e-3)
+    precision(c, 160, 3)
+    finish(c, folder, net, X[:160], Y[:160], X[160:], Y[160:],
+           [("not-standardized", torch.tensor(x[:160]), Y[:160], "raw inputs given to the network"), wrong_precision(c, X[:160], Y[:160])], head=nn.Sigmoid())
 
 
 @case

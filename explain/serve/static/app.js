@@ -119,8 +119,14 @@ function show(x) {
 			$("head").textContent = classes[best] + " or " + classes[average] + ": network and average disagree";
 			$("sure").textContent = "The trained network alone says " + classes[best] + "; averaged over the networks that fit the training data, " + classes[average] + " is more probable. Take the prediction as undecided.";
 		}
-		showClasses(classes, p, best, x.without);
+		showClasses(classes, p, [best], x.without);
 		badge(labelOf(x.input), classes[best]);
+	} else if (x.labels) {
+		const has = x.labels.map((_, i) => i).filter(i => p.probability[i] > .5), names = has.map(i => x.labels[i]).join(", ") || "none";
+		$("head").textContent = "Predicted " + names;
+		$("sure").textContent = "";
+		showClasses(x.labels, p, has, x.without);
+		badge(labelOf(x.input), names);
 	} else {
 		const list = (p.observation_mean || p.mean).map((m, i) => number(m, 4) + " ± " + number((p.observation_sd || [])[i] ?? null));
 		$("head").textContent = "Predicted " + (model.target || "value") + " " + list.join(", ");
@@ -157,6 +163,7 @@ function badge(label, predicted) {
 // mostBars is the number of classes that are shown, the most probable ones.
 const mostBars = 10;
 
+// showClasses shows the probabilities of classes, or of labels, of which those at the places best are predicted.
 function showClasses(classes, p, best, without) {
 	const order = classes.map((_, i) => i).sort((a, b) => classes.length <= mostBars ? a - b : p.probability[b] - p.probability[a]).slice(0, mostBars);
 	const list = [];
@@ -174,10 +181,10 @@ function showClasses(classes, p, best, without) {
 			track.append(now);
 			text += " → " + share(without.probability[i]);
 		}
-		list.push(make("span", i === best ? "name is" : "name", classes[i]), track, make("span", "value", text));
+		list.push(make("span", best.includes(i) ? "name is" : "name", classes[i]), track, make("span", "value", text));
 	}
 	$("classes").replaceChildren(...list);
-	$("bar-note").textContent = "Probabilities over the networks that fit the training data, ± one standard deviation between them. The network alone says " + share(p.map_probability[best]) + " for " + classes[best] + "." + (without ? " The upright marks are without the examples taken out." : "");
+	$("bar-note").textContent = "Probabilities over the networks that fit the training data, ± one standard deviation between them. " + (best.length ? "The network alone says " + best.map(i => share(p.map_probability[i]) + " for " + classes[i]).join(", ") + "." : "") + (without ? " The upright marks are without the examples taken out." : "");
 }
 
 function showFeatures(values) {
@@ -271,6 +278,8 @@ function showWithout(x) {
 		const changed = w.class_name !== w.class_before;
 		text.replaceChildren("Without " + those + ", the probability of " + name + " goes from ", make("b", "was", share(x.prediction.probability[i])), " to ", make("b", changed ? "changed" : "", share(w.probability[i])),
 			changed ? ", and the class from " + w.class_before + " to " + w.class_name + "." : "; the class stays " + w.class_name + ".");
+	} else if (x.labels) {
+		text.replaceChildren("Without " + those + ", the probabilities go from ", make("b", "was", x.prediction.probability.map(share).join(", ")), " to ", make("b", "", w.probability.map(share).join(", ")), ".");
 	} else {
 		const before = x.prediction.observation_mean || x.prediction.mean, after = w.observation_mean || w.mean;
 		text.replaceChildren("Without " + those + ", the prediction goes from ", make("b", "was", before.map(v => number(v, 4)).join(", ")), " to ", make("b", "", after.map(v => number(v, 4)).join(", ")), ".");

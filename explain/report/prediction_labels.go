@@ -1,0 +1,68 @@
+package report
+
+import (
+	"math"
+
+	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/glm/score"
+)
+
+// A labelCount has the probability of each label of each scored row, and whether the row has the label.
+type labelCount struct {
+	prob []float64
+	has  []bool
+}
+
+// scores fills in the scores that are of all labels together.
+func (c *labelCount) scores(s *Scores) {
+	var confidence, has, not []float64
+	hit := make([]bool, len(c.prob))
+	for i, p := range c.prob {
+		if confidence = append(confidence, math.Max(p, 1-p)); c.has[i] {
+			has = append(has, p)
+		} else {
+			not = append(not, p)
+		}
+		hit[i] = p > .5 == c.has[i]
+	}
+	s.ECE, s.AUROC = result.Float(score.ECEOf(confidence, hit)), result.Float(score.AUROC(not, has))
+}
+
+// labels fills in what follows from the probabilities of several labels and the targets, nil where they are unknown. A NaN
+// among the probabilities leaves all undefined.
+func (o *outcome) labels(prob, targets []result.Float) {
+	right, brier := 0.0, 0.0
+	for k, p := range prob {
+		if math.IsNaN(float64(p)) {
+			o.logDensity = math.NaN()
+			return
+		}
+		if targets == nil {
+			continue
+		}
+		if p > .5 == (targets[k] > .5) {
+			right++
+		}
+		// of two classes, the label and none
+		brier += 2 * float64((p-targets[k])*(p-targets[k]))
+	}
+	if n := float64(len(prob)); targets != nil {
+		o.right, o.brier = right/n, brier/n
+	}
+}
+
+// addLabels takes the labels of a row that is scored into the counts.
+func (p *Predictions) addLabels(to int, o *outcome, r *result.PredictedRow, prob []result.Float) {
+	if p.Labels == nil || math.IsNaN(o.logDensity) {
+		return
+	}
+	if p.classwise[to] == nil {
+		p.classwise[to] = score.NewClasswise(len(p.Labels))
+	}
+	c := &p.labels[to]
+	for k, v := range prob {
+		has := r.Targets[k] > .5
+		p.classwise[to].Add(k, float64(v), has)
+		c.prob, c.has = append(c.prob, float64(v)), append(c.has, has)
+	}
+}
