@@ -168,8 +168,8 @@ def weights_of(loss: Any) -> Any:
     name, weight, positive = type(loss).__name__, getattr(loss, "weight", None), getattr(loss, "pos_weight", None)
     if name in ("CrossEntropyLoss", "NLLLoss") and weight is not None:
         return weight
-    if name == "BCEWithLogitsLoss" and positive is not None and positive.numel() == 1:
-        return [1.0, float(positive)]
+    if name == "BCEWithLogitsLoss" and positive is not None:  # one for each of several labels, or of the second class
+        return positive if positive.numel() > 1 else [1.0, float(positive)]
     return None
 
 

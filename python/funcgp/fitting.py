@@ -65,8 +65,10 @@ def fit(
     optimizer     of the training: its weight decay is read, unless weight_decay says it
     loss          of the training: says the likelihood, weights of classes, label smoothing, and whether the loss was a
                   mean over rows or a sum
-    class_weights in the loss: {class: weight}, one number for each class in their order, or "balanced"
-    class_names   in the order of the outputs (default the words of y, sorted)
+    class_weights in the loss: {class: weight}, one number for each class in their order, or "balanced"; of several labels
+                  a row, of the rows that have each, as pos_weight
+    class_names   in the order of the outputs (default the words of y, sorted); of several labels a row, y N×C of 0 and
+                  1, the names of these (default target_names)
     columns, ids  names of features and rows (default those of a DataFrame X; columns of these names are taken from it)
     target_names  names of the targets (default those of a Series or DataFrame y)
     row_weights   of the rows in the loss, numbers of 0 or more: a row of weight 2 counts as two equal rows
@@ -139,11 +141,14 @@ def fit(
     if loss is not None:
         named, reduction = export.loss_of(loss)
         likelihood = likelihood or named
-        class_weights = export.weights_of(loss) if class_weights is None else class_weights
+        if class_weights is None:
+            class_weights = export.weights_of(loss)
+            if numbers.ndim == 2 and isinstance(class_weights, list):  # one pos_weight for all labels
+                class_weights = class_weights[1:] * numbers.shape[1]
         if label_smoothing is None:
             label_smoothing = getattr(loss, "label_smoothing", None) or None
         if weight_decay is not None and reduction == "sum":  # of a mean over as many numbers as the loss has
-            weight_decay /= numbers.size if likelihood == "gaussian" else export.mean_over(loss, numbers)
+            weight_decay /= numbers.size if likelihood in ("gaussian", "bernoulli", "poisson") else export.mean_over(loss, numbers)
     if standardize is None and input_mean is None and input_sd is None and target_sd is None:
         # An estimator takes rows as they are, and so are pictures: the scalings of well-known data are not tried.
         given["standardize"] = "no" if data.as_pictures(X) or onnx.is_sklearn(model) else None
@@ -162,12 +167,13 @@ def fit(
     for name, list_ in (("columns", columns), ("id", ids), ("target_columns", target_names or data.target_names(y))):
         if list_ is not None:
             arrays[name] = np.asarray(data.names_of(list_, {"id": "ids"}.get(name, name)), str)
+    called_y = None if numbers.ndim == 1 else list(arrays.get("target_columns", [f"y{k}" for k in range(numbers.shape[1])]))
     if row_weights is not None:
         arrays["row_weights"] = data.row_weights(row_weights, len(X))
         given["row_weights"] = "row_weights"
     given.update(id="id" if ids is not None else None, class_names=names, likelihood=likelihood)
     given.update(weight_decay=weight_decay, freeze=freeze, bind=bind)
-    given.update(label_smoothing=label_smoothing, class_weights=data.class_weights(class_weights, numbers, names))
+    given.update(label_smoothing=label_smoothing, class_weights=data.class_weights(class_weights, numbers, names or called_y))
     try:
         if content:
             home.write(network, lambda f: f.write(content))
@@ -219,6 +225,11 @@ def _as_taken(module: Any, X: np.ndarray, y: np.ndarray, likelihood: Optional[st
                 constant = -(share[share > 0] * np.log(share[share > 0])).sum()
                 own = _probabilities(f)[np.arange(len(X)), index]
                 return bool(-np.log(own).mean() < constant), True
+        several = y.shape[1] > 1 and f.shape == y.shape and y.min() >= 0 and y.max() <= 1
+        if several and likelihood in (None, "bernoulli"):
+            p, share = _labelled(f), y.mean(0)
+            constant = -(_xlogy(share, share) + _xlogy(1 - share, 1 - share)).sum()
+            return bool(-(_xlogy(y, p) + _xlogy(1 - y, 1 - p)).sum(1).mean() < constant), True
         f, t = f[:, : y.shape[1]], y.astype(np.float64)
         scale = t.std(0)
         if f.shape != t.shape or not (scale > 0).all():
@@ -237,7 +248,7 @@ def _compare(posterior: Posterior, module: Any, X: np.ndarray) -> None:
     sd = flat.std(0)
     if X.dtype.kind == "f" and (sd > 0).any():  # the training may have standardized the rows itself
         tried.append(((flat - flat.mean(0)) / np.where(sd > 0, sd, 1)).reshape(X.shape)[some])
-    apart = [_apart(said, export.outputs(module, rows), posterior.classes is not None) for rows in tried]
+    apart = [_apart(said, export.outputs(module, rows), posterior) for rows in tried]
     if min(a.max() for a in apart) > 1e-4:
         worst = int(apart[0].argmax())
         text = (
@@ -248,10 +259,11 @@ def _compare(posterior: Posterior, module: Any, X: np.ndarray) -> None:
         warnings.warn(FitWarning(text, "not_as_module"), stacklevel=3)
 
 
-def _apart(said: np.ndarray, made: np.ndarray, classes: bool) -> np.ndarray:
+def _apart(said: np.ndarray, made: np.ndarray, posterior: Posterior) -> np.ndarray:
     """How far the outputs of a module are from what was said of each row, relative to their scale."""
+    classes = posterior.classes is not None or posterior.labels is not None
     if classes:
-        made = _probabilities(made)
+        made = _probabilities(made) if posterior.labels is None else _labelled(made)
     if made.shape != said.shape:  # some classes are taken as one, or there are log variances beside the means
         return np.zeros(len(said))
     scale = 1.0 if classes else max(1e-30, float(np.abs(said).max()))
@@ -260,6 +272,16 @@ def _apart(said: np.ndarray, made: np.ndarray, classes: bool) -> np.ndarray:
             slope, start = np.polyfit(made[:, t], said[:, t], 1)
             made[:, t] = slope * made[:, t] + start
     return np.asarray(np.abs(said - made).max(1) / scale)
+
+
+def _labelled(f: np.ndarray) -> np.ndarray:
+    """Probabilities of several labels by outputs that are logits, or probabilities already."""
+    return f if f.min() >= 0 and f.max() <= 1 else np.asarray(1 / (1 + np.exp(-f)))
+
+
+def _xlogy(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x log y, which is 0 for x = 0."""
+    return np.where(x == 0, 0.0, x * np.log(np.where(x == 0, 1.0, y)))
 
 
 def _probabilities(f: np.ndarray) -> np.ndarray:

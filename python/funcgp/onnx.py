@@ -104,6 +104,8 @@ def of_sklearn(estimator: Any, n: int) -> Tuple[bytes, Says]:
     outputs = mlp.coefs_[-1].shape[1]
     # Its steps go by half the sum of squares of a row, where MSELoss is their mean.
     decay = mlp.alpha / n * (2 / outputs if classes is None else 1)
+    if classes is not None and outputs > 1 and mlp.out_activation_ == "logistic":  # several labels a row, by their sum
+        classes, likelihood, decay = None, "bernoulli", mlp.alpha / n / outputs
     file = model(nodes, constants, mlp.coefs_[0].shape[0], outputs)
     return file, Says(frozen, classes, likelihood, decay or None)
 

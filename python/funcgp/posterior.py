@@ -68,6 +68,11 @@ class Posterior:
         return self.model.get("classes")
 
     @property
+    def labels(self) -> Optional[List[str]]:
+        """Names of the labels of which a row has any number, in the order of probabilities; None of other targets."""
+        return self.model.get("labels")
+
+    @property
     def warnings(self) -> List[str]:
         """What does not go together in the fit."""
         return [without_flags(f"{w['text']} {w['remedy']}".strip()) for w in self.model["warnings"]]
@@ -140,11 +145,12 @@ class Posterior:
             shift=np.array(self.model.get("shift", np.zeros(mean.shape[1]))),
             novelty=_novelty(member, len(mean)),
             classes=self.classes,
+            labels=self.labels,
             index=index,
         )
         if probability is not None:
             return Prediction(
-                class_=self._labels_of(probability.argmax(1), member("class")),
+                class_=None if self.labels else self._labels_of(probability.argmax(1), member("class")),
                 probability=probability,
                 probability_sd=member("probability_sd"),
                 map_probability=member("map_probability"),
@@ -206,7 +212,7 @@ class Posterior:
 
         top       terms to list of each sign, at most 100
         contrast  two classes, why the one rather than the other (default the predicted and the next most probable)
-        output    of a regression, the output to explain
+        output    of a regression, the output to explain, or the place of one of several labels (default the first)
         influence whether terms have what each row does together with many: the output with it less without it, the other
                   rows at half of their weight; the first time it takes another factor, by method "exact" or "kept"
         """
@@ -317,7 +323,10 @@ class Posterior:
         if self._closed:
             return "<funcgp.Posterior, closed>"
         m = self.model
-        what = f"classes {', '.join(m['classes'])}" if m.get("classes") else f"a regression of {m.get('target', 'y')}"
+        what = f"a regression of {m.get('target', 'y')}"
+        for names in ("classes", "labels"):
+            if m.get(names):
+                what = f"{names} {', '.join(m[names])}"
         return f"<funcgp.Posterior of {m['train']} training rows, {what}, method {m['method']}>"
 
 

@@ -54,6 +54,7 @@ class Prediction:
     observation_sd: Optional[np.ndarray] = None  # the same, of new observations
     function_sd: Optional[np.ndarray] = None  # the same, without the noise
     interval: Optional[np.ndarray] = None  # of a regression N×2 or N×T×2: .95, or the coverage asked for
+    labels: Optional[List[str]] = None  # of which a row has any number, in the order of probability
     index: Any = None  # N, of pandas, where the rows had one of their own
 
     def __len__(self) -> int:
@@ -61,6 +62,8 @@ class Prediction:
 
     def __repr__(self) -> str:
         what = f"{len(self.classes)} classes" if self.classes else "a regression"
+        if self.labels:
+            what = f"{len(self.labels)} labels"
         return f"<funcgp.Prediction of {len(self)} rows, {what}>"
 
     def frame(self) -> Any:
@@ -68,7 +71,7 @@ class Prediction:
         columns: Dict[str, np.ndarray] = {}
         if self.class_ is not None:
             columns["class"] = self.class_
-        names: Sequence[str] = self.classes or [str(t) for t in range(self.mean.shape[-1])]
+        names: Sequence[str] = self.classes or self.labels or [str(t) for t in range(self.mean.shape[-1])]
         for name in ("probability", "probability_sd", "observation_mean", "observation_sd", "function_sd"):
             a = getattr(self, name)
             if a is not None:

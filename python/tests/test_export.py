@@ -105,6 +105,41 @@ class TestExport(unittest.TestCase):
         np.testing.assert_allclose(a.evidence()["prior_precision"], 1e-2 * len(self.X))
         self.assertEqual(a.predict(self.X).probability.shape, (len(self.X), 2))
 
+    def test_several_labels(self):
+        """A network that was trained on labels of which a row has any number, by a mean over all of them or the sum."""
+        Y = np.stack([self.X[:, 0] > 0, self.X[:, 1] > 0.5], 1).astype(float)
+        X, y = torch.as_tensor(self.X, dtype=torch.float32), torch.as_tensor(Y, dtype=torch.float32)
+        optimizer = torch.optim.Adam(self.net.parameters(), lr=0.02, weight_decay=1e-2)
+        for _ in range(1500):
+            optimizer.zero_grad()
+            nn.BCEWithLogitsLoss()(self.net(X), y).backward()
+            optimizer.step()
+        a, codes = fit(self.net, self.X, Y, optimizer=optimizer, loss=nn.BCEWithLogitsLoss(), target_names=["hot", "high"])
+        b, _ = fit(self.net, self.X, Y, weight_decay=1e-2 * Y.size, loss=nn.BCEWithLogitsLoss(reduction="sum"))
+        self.assertEqual(codes, [])
+        for one in (a, b):
+            self.assertLess(one.evidence()["gradient_norm"], 1e-2)
+            np.testing.assert_allclose(one.evidence()["prior_precision"], 1e-2 * Y.size)
+        self.assertEqual((a.labels, b.labels, a.classes), (["hot", "high"], ["y0", "y1"], None))
+        p = a.predict(self.X)
+        self.assertIsNone(p.class_)
+        np.testing.assert_allclose(p.map_probability, torch.sigmoid(self.net(X)).detach().numpy(), atol=2e-6)
+        e = a.explain(self.X[3], output=1)
+        self.assertEqual(e.title, "What speaks for and against high")
+        self.assertEqual(e.without([1, 2]).probability.shape, (2,))
+        log = [
+            fit(self.net, self.X, Y, prior_precision=1, **more)[0].evidence()["log_likelihood"]
+            for more in (
+                dict(loss=nn.BCEWithLogitsLoss(pos_weight=torch.tensor([2.0, 3.0]))),
+                dict(class_weights={"y0": 2, "y1": 3}),
+                dict(class_weights=[2, 3], target_names=["a=b", "c,d"]),
+                dict(loss=nn.BCEWithLogitsLoss(pos_weight=torch.tensor(2.0))),
+                dict(class_weights=[2, 2]),
+            )
+        ]
+        np.testing.assert_allclose(log, [log[0]] * 3 + [log[3]] * 2)
+        self.assertLess(log[0], log[3] - 1e-3)
+
     def test_row_weights(self):
         """A row of weight 2 counts as two equal rows, and one of weight 0 as none."""
         weights = np.arange(len(self.X)) % 3

@@ -106,16 +106,21 @@ class TestSklearn(unittest.TestCase):
         options = dict(activation="tanh", solver="lbfgs", alpha=0.3, max_iter=9000, tol=1e-9, random_state=0)
         for m, target in (
             (MLPClassifier(hidden_layer_sizes=(6,), **options), y),
+            (MLPClassifier(hidden_layer_sizes=(6,), **options), (Y > 0).astype(int)),  # several labels a row
             (MLPRegressor(hidden_layer_sizes=(6,), **options), Y[:, 0]),
             (MLPRegressor(hidden_layer_sizes=(6,), **options), Y),
         ):
             quiet(m.fit, X, target)
-            noise = None if target is y else np.mean((m.predict(X) - target) ** 2)
+            noise = None if isinstance(m, MLPClassifier) else np.mean((m.predict(X) - target) ** 2)
             for at in (None, "stated"):
                 frozen = dict(freeze=["layer0.bias", "layer1.bias"], noise_variance=noise, at=at, progress=False)
                 with quiet(funcgp.fit, m, X, target, **frozen) as a:
                     said = a.evidence()["prior_precision"] * (noise or 1)
                     self.assertAlmostEqual(said, 0.3, delta=0.02)
+                    if noise is None:
+                        got = a.predict(X).map_probability
+                        np.testing.assert_allclose(got, m.predict_proba(X), atol=2e-5, rtol=1e-5)
+                        self.assertEqual(a.labels is None, target is y)
 
     def test_untrained(self):
         X, y = rows(60)
