@@ -192,6 +192,24 @@ func ExamplePosterior_Classes() {
 	// Output: [4 9]
 }
 
+// A row has any number of labels, each with a probability of its own.
+func ExamplePosterior_Labels() {
+	ctx, dir := context.Background(), filepath.Join("testdata", "corpus", "several-labels")
+	data := funcgp.Data{Source: filepath.Join(dir, "train.csv"), TestFile: filepath.Join(dir, "test.csv"), Target: "comedy,drama,family"}
+	p := must(funcgp.Fit(ctx, funcgp.Model{File: filepath.Join(dir, "model.onnx")}, data, nil))
+	defer p.Close()
+	x := must(p.Predict(ctx, must(p.TestRows(ctx, 0))))[0]
+	for k, label := range p.Labels() {
+		fmt.Printf("%s %.2f ± %.2f\n", label, x.Probability[k], x.ProbabilitySD[k])
+	}
+	fmt.Println("is", x.Label)
+	// Output:
+	// comedy 0.71 ± 0.05
+	// drama 0.30 ± 0.06
+	// family 0.10 ± 0.03
+	// is comedy
+}
+
 func ExamplePosterior_Close() {
 	ctx := context.Background()
 	p := digits(ctx)
