@@ -111,21 +111,16 @@ func (p *Projected) Jacobian(ctx context.Context, x *linearize.Batch) (*lineariz
 
 // prepare returns the product κ(·, z) w, prepared where k can.
 func prepare(k ntk.Kernel, z *linearize.Batch, w *mat.Dense) ntk.Product {
-	switch k := k.(type) {
-	case ntk.Preparer:
-		return k.Prepare(z, w)
-	case scaledMulKernel:
-		return prepareScaled(k.scaledKernel, z, w)
-	case scaledKernel:
-		return prepareScaled(k, z, w)
+	of, factor := unscaled(k)
+	p, ok := of.(ntk.Preparer)
+	if !ok {
+		return kernelProduct{k, z, w}
 	}
-	return kernelProduct{k, z, w}
-}
-
-func prepareScaled(k scaledKernel, z *linearize.Batch, w *mat.Dense) ntk.Product {
-	var times mat.Dense
-	times.Scale(k.factor, w)
-	return prepare(k.Kernel, z, &times)
+	if factor != 1 {
+		w = mat.DenseCopyOf(w)
+		w.Scale(factor, w)
+	}
+	return p.Prepare(z, w)
 }
 
 // A kernelProduct is κ(·, z) w by a kernel that prepares no products.

@@ -70,7 +70,7 @@ func (p *Projected) Save(w *store.Writer) error {
 	w.JSON("sparse.about", savedProjected{Version: savedVersion, Approximation: of, Mean: p.o.Mean, Refit: p.refit,
 		M: b.z.Len(), C: b.c, P: b.z.Batch.P, Rank: b.rank(), N: p.sums.n, Rows: b.z.Rows, Inputs: o.inputs,
 		Directions: b.z.Directions != nil, Pivoted: b.g.Rows > 0, Known: b.known != nil})
-	factor := scaleOf(b.k)
+	k, factor := unscaled(b.k)
 	saved.Save(w, "sparse.", p.fields(savedVersion, &factor, b.z.Len(), b.per))
 	w.FloatRows("sparse.factors", func(yield func([]float64) bool) {
 		// Yield the rows of a matrix of rank rows and rank + 1 columns. Its lower triangle is L, or zeros
@@ -96,7 +96,7 @@ func (p *Projected) Save(w *store.Writer) error {
 	if b.z.Directions != nil {
 		w.Floats("sparse.directions", dense.Contiguous(b.z.Directions))
 	}
-	return saved.Of(b.z.Batch, unscaled(b.k)).Save(context.Background(), w, "sparse.inducing.")
+	return saved.Of(b.z.Batch, k).Save(context.Background(), w, "sparse.inducing.")
 }
 
 // fields are the sums and what follows from them, for m inducing elements of per rows of K_ZZ each.
@@ -324,28 +324,6 @@ func (l *loader) check(b *basis) {
 	}
 }
 
-// scaleOf returns the factor by which scale multiplied the prior variances of k.
-func scaleOf(k ntk.Kernel) float64 {
-	switch s := k.(type) {
-	case scaledKernel:
-		return s.factor
-	case scaledMulKernel:
-		return s.factor
-	}
-	return 1
-}
-
-// unscaled returns the kernel that scale was given.
-func unscaled(k ntk.Kernel) ntk.Kernel {
-	switch s := k.(type) {
-	case scaledKernel:
-		return s.Kernel
-	case scaledMulKernel:
-		return s.Kernel
-	}
-	return k
-}
-
 // Save adds the posterior to a store. Besides what Projected.Save writes, it writes
 // the sites, b and α (E5) of the training examples, 8·N·C·(4 + 2·C) bytes, the
 // warnings, and the fingerprints of the training examples and their model.
@@ -368,7 +346,8 @@ func (p *Posterior) Save(w *store.Writer) error {
 	w.Floats("sparse.b", from.PseudoTargets())
 	w.Floats("sparse.alpha", from.Alpha())
 	from.Sites().Save(w, "sparse.")
-	return saved.Of(p.Data(), unscaled(p.b.k)).Save(context.Background(), w, "sparse.")
+	k, _ := unscaled(p.b.k)
+	return saved.Of(p.Data(), k).Save(context.Background(), w, "sparse.")
 }
 
 // Load returns the posterior that Save wrote. k is the kernel that it was fitted

@@ -132,16 +132,16 @@ type scaledKernel struct {
 
 // scale returns k with its prior variances multiplied by factor.
 func scale(k ntk.Kernel, factor float64) ntk.Kernel {
-	switch s := k.(type) {
-	case scaledKernel:
-		k, factor = s.Kernel, s.factor*factor
-	case scaledMulKernel:
-		k, factor = s.Kernel, s.factor*factor
+	of, before := unscaled(k)
+	return scaledKernel{of, before * factor}
+}
+
+// unscaled returns the kernel that scale was given, and the factor.
+func unscaled(k ntk.Kernel) (ntk.Kernel, float64) {
+	if s, ok := k.(scaledKernel); ok {
+		return s.Kernel, s.factor
 	}
-	if m, ok := k.(ntk.MulToer); ok {
-		return scaledMulKernel{scaledKernel{k, factor}, m}
-	}
-	return scaledKernel{k, factor}
+	return k, 1
 }
 
 func (s scaledKernel) BlockTo(dst *mat.Dense, a, b *linearize.Batch) {
@@ -154,20 +154,15 @@ func (s scaledKernel) DiagTo(dst *mat.Dense, b *linearize.Batch) {
 	s.times(dst)
 }
 
+// MulTo implements ntk.MulToer.
+func (s scaledKernel) MulTo(dst *mat.Dense, a, b *linearize.Batch, v *mat.Dense) {
+	kernelProduct{s.Kernel, b, v}.MulTo(dst, a)
+	s.times(dst)
+}
+
 func (s scaledKernel) times(m *mat.Dense) {
 	rows, _ := m.Dims()
 	for i := range rows {
 		floats.Scale(s.factor, m.RawRowView(i))
 	}
-}
-
-// A scaledMulKernel is a scaledKernel that is also an ntk.MulToer.
-type scaledMulKernel struct {
-	scaledKernel
-	m ntk.MulToer
-}
-
-func (s scaledMulKernel) MulTo(dst *mat.Dense, a, b *linearize.Batch, v *mat.Dense) {
-	s.m.MulTo(dst, a, b, v)
-	s.times(dst)
 }
