@@ -102,26 +102,14 @@ func (l *modeSums) point(w []float64) *newton.Point {
 func (l *modeSums) sums(ctx context.Context, s *gp.Sites) (*Sums, error) {
 	t, c, r := l.train, l.b.c, l.b.rank()
 	sums, local := newSums(l.spec), sites.Of(s)
-	sums.n, sums.logLik = t.Len(), s.LogLik
-	step := linearize.Tile(c)
-	scratch, b := make([]float64, min(t.Len(), step)*c*r), make([]float64, len(t.mean))
-	local.PseudoTargets(b, t.mean)
+	sums.logLik = s.LogLik
+	a, step := newAdder(l.b, sums, t.Len(), c, 1), linearize.Tile(c)
 	for i := range par.Tiles(t.Len(), step) {
 		lo, hi := par.Bounds(i, t.Len(), step)
-		phi := dense.Cols(dense.Rows(t.phi, lo*c, hi*c), 0, r)
-		weighted := dense.In(scratch, phi.Rows, r)
-		err := par.Do(ctx, hi-lo, func(e int) error {
-			mulTransRoot(dense.Rows(weighted, e*c, (e+1)*c), dense.Rows(phi, e*c, (e+1)*c), local.Block(local.Root, lo+e))
-			return nil
-		})
-		if err != nil {
+		floats.ScaleTo(a.diag[:(hi-lo)*c*c], l.root*l.root, dense.Contiguous(dense.Slice(t.prior, lo*c, hi*c)))
+		if err := a.addWith(ctx, t.features(lo, hi, r, l.root), local.Slice(lo, hi), t.mean[lo*c:hi*c]); err != nil {
 			return nil, err
 		}
-		// A' − I = ΦΛΦᵀ, c = Φb (E13)
-		if err := dense.SyrkContext(ctx, blas.Trans, l.root*l.root, weighted, 1, sums.symmetric()); err != nil {
-			return nil, err
-		}
-		dense.Gemv(blas.Trans, l.root, phi, dense.Vector(b[lo*c:hi*c]), 1, dense.Vector(sums.rhs))
 	}
 	return sums, nil
 }
@@ -161,13 +149,7 @@ func (m *Mode) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []i
 			dense.Copy(dense.Rows(phi, i*c, (i+1)*c), t.features(row, row+1, r, math.Sqrt(ratio)))
 		}
 		rest := mat.DenseCopyOf(prior)
-		if err := addBlocks(ctx, rest, -1, phi); err != nil {
-			return err
-		}
-		if err := m.p.half(ctx, phi); err != nil {
-			return err
-		}
-		if err := addBlocks(ctx, h, 1, phi); err != nil {
+		if err := m.p.split(ctx, h, rest, phi); err != nil {
 			return err
 		}
 		err := par.Do(ctx, hi-lo, func(i int) error {

@@ -188,23 +188,29 @@ func (p *Projected) SplitTo(ctx context.Context, mean, h, rest *mat.Dense, x *li
 				return err
 			}
 		}
+		part := dense.Slice(rest, lo*c, hi*c)
 		if rest != nil {
-			rest := dense.Slice(rest, lo*c, hi*c)
-			p.b.k.DiagTo(rest, tile.x)
-			if err := addBlocks(ctx, rest, -1, phi); err != nil {
-				return err
-			}
+			p.b.k.DiagTo(part, tile.x)
 		}
-		if h == nil {
-			return nil
-		}
-		if err := p.half(ctx, phi); err != nil {
+		return p.split(ctx, dense.Slice(h, lo*c, hi*c), part, phi)
+	})
+}
+
+// split writes φA'⁻¹φᵀ of each example to h, and subtracts φφᵀ from the prior covariances in rest. It overwrites phi.
+func (p *Projected) split(ctx context.Context, h, rest *mat.Dense, phi blas64.General) error {
+	if rest != nil {
+		if err := addBlocks(ctx, rest, -1, phi); err != nil {
 			return err
 		}
-		h := dense.Slice(h, lo*c, hi*c)
-		h.Zero()
-		return addBlocks(ctx, h, 1, phi)
-	})
+	}
+	if h == nil {
+		return nil
+	}
+	if err := p.half(ctx, phi); err != nil {
+		return err
+	}
+	h.Zero()
+	return addBlocks(ctx, h, 1, phi)
 }
 
 // addBlocks adds sign times the C×C blocks on the diagonal of aaᵀ to dst, which has a block after another.

@@ -186,7 +186,8 @@ func (r *refit) pass(ctx context.Context, p *pass) error {
 			return p.fatal()
 		}
 		lo := t.first * r.b.c
-		return a.addWith(r.save.uninterrupted(ctx), t, phi, e.local.Slice(t.first, t.first+t.x.Len()), r.prior[lo:lo+t.rows])
+		r.b.k.DiagTo(mat.NewDense(t.rows, r.b.c, a.diag[:t.rows*r.b.c]), t.x)
+		return a.addWith(r.save.uninterrupted(ctx), phi, e.local.Slice(t.first, t.first+t.x.Len()), r.prior[lo:lo+t.rows])
 	}, func(done int) *checkpoint {
 		// The state of p after the examples before done.
 		s := &refitState{move: r.search.Move, logLik: p.to.sites.LogLik, prior: r.prior, outputs: r.outputs, to: *p.to.point, span: p.span}

@@ -157,16 +157,16 @@ func (a *adder) add(ctx context.Context, p chunk, phi blas64.General, s sites.Ar
 	if err := sites.NotFinite("prior mean", prior, p.first, a.c); err != nil {
 		return err
 	}
-	return a.addWith(ctx, p, phi, s, prior)
+	a.b.k.DiagTo(mat.NewDense(p.rows, a.c, a.diag[:p.rows*a.c]), p.x)
+	return a.addWith(ctx, phi, s, prior)
 }
 
-// addWith is add where the prior mean m is known.
-func (a *adder) addWith(ctx context.Context, p chunk, phi blas64.General, s sites.Arrays, prior []float64) error {
-	a.b.k.DiagTo(mat.NewDense(p.rows, a.c, a.diag[:p.rows*a.c]), p.x)
-	b := a.b0[:p.rows]
+// addWith is add where the prior mean m is known, and k_ii in a.diag.
+func (a *adder) addWith(ctx context.Context, phi blas64.General, s sites.Arrays, prior []float64) error {
+	b := a.b0[:phi.Rows]
 	s.PseudoTargets(b, prior)
-	root := dense.In(a.root, p.rows, phi.Cols)
-	n := p.x.Len()
+	root := dense.In(a.root, phi.Rows, phi.Cols)
+	n := phi.Rows / a.c
 	err := par.Do(ctx, n, func(i int) error {
 		a.example(i, phi, root, s, prior)
 		return nil
@@ -257,19 +257,47 @@ func sumsSize(rank int) int64 {
 
 // MarshalBinary writes the sums with a version and a CRC-32C.
 func (s *Sums) MarshalBinary() ([]byte, error) {
-	o := s.spec
-	buf := make([]byte, 0, sumsSize(o.rank))
-	buf = binary.LittleEndian.AppendUint32(append(buf, sumsMagic...), sumsVersion)
-	buf = o.append(buf, s.n)
+	return encode(sumsMagic, sumsVersion, sumsSize(s.spec.rank), s.spec, s.n, nil, &s.scalars, s.vectors())
+}
+
+// vectors are the numbers that are no scalars, in the order of the binary form.
+func (s *Sums) vectors() [][]float64 {
+	list, r := [][]float64{s.rhs, s.square}, s.spec.rank
+	for i := range r {
+		list = append(list, s.gram[i*r+i:(i+1)*r])
+	}
+	return list
+}
+
+// encode writes a binary form of that size: of sums, or with more numbers after those of the header of a tile.
+func encode(magic string, version uint32, size int64, o sumsSpec, n int, more []int, s *scalars, vectors [][]float64) ([]byte, error) {
+	buf := make([]byte, 0, size)
+	buf = binary.LittleEndian.AppendUint32(append(buf, magic...), version)
+	buf = o.append(buf, n)
+	for _, v := range more {
+		buf = binary.LittleEndian.AppendUint64(buf, uint64(v))
+	}
 	buf = appendFloats(buf, o.trace)
 	for _, v := range s.list() {
 		buf = appendFloats(buf, *v)
 	}
-	buf = appendFloats(appendFloats(buf, s.rhs...), s.square...)
-	for i := range o.rank {
-		buf = appendFloats(buf, s.gram[i*o.rank+i:(i+1)*o.rank]...)
+	for _, v := range vectors {
+		buf = appendFloats(buf, v...)
 	}
 	return binary.LittleEndian.AppendUint32(buf, crc32.Checksum(buf, castagnoli)), nil
+}
+
+// decode reads the numbers that encode wrote after the header.
+func decode(numbers []byte, trace *float64, s *scalars, vectors [][]float64) {
+	r := floatReader(numbers)
+	for _, v := range append([]*float64{trace}, s.list()...) {
+		*v = r.next()
+	}
+	for _, v := range vectors {
+		for i := range v {
+			v[i] = r.next()
+		}
+	}
 }
 
 func appendFloats(buf []byte, v ...float64) []byte {
@@ -356,18 +384,9 @@ func (s *Sums) UnmarshalBinary(data []byte) error {
 	if int64(len(body)+4) != sumsSize(o.rank) {
 		return errSumsSize
 	}
-	r := floatReader(body[sumsHeader:])
-	o.trace = r.next()
 	t := newSums(o)
 	t.n = n
-	for _, v := range t.list() {
-		*v = r.next()
-	}
-	r.to(t.rhs)
-	r.to(t.square)
-	for i := range o.rank {
-		r.to(t.gram[i*o.rank+i : (i+1)*o.rank])
-	}
+	decode(body[sumsHeader:], &t.spec.trace, &t.scalars, t.vectors())
 	*s = *t
 	return nil
 }
@@ -398,18 +417,4 @@ func (r *floatReader) next() float64 {
 	v := math.Float64frombits(binary.LittleEndian.Uint64(*r))
 	*r = (*r)[8:]
 	return v
-}
-
-// many returns the next n numbers.
-func (r *floatReader) many(n int) []float64 {
-	v := make([]float64, n)
-	r.to(v)
-	return v
-}
-
-// to reads as many numbers as v has.
-func (r *floatReader) to(v []float64) {
-	for i := range v {
-		v[i] = r.next()
-	}
 }

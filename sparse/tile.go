@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
@@ -145,17 +144,8 @@ func tileSize(rank, first, end int) int64 {
 
 // MarshalBinary writes the tile with a version and a CRC-32C.
 func (t *Tile) MarshalBinary() ([]byte, error) {
-	buf := make([]byte, 0, tileSize(t.spec.rank, t.first, t.end))
-	buf = binary.LittleEndian.AppendUint32(append(buf, tileMagic...), tileVersion)
-	buf = t.spec.append(buf, t.n)
-	buf = binary.LittleEndian.AppendUint64(buf, uint64(t.first))
-	buf = binary.LittleEndian.AppendUint64(buf, uint64(t.end))
-	buf = appendFloats(buf, t.spec.trace)
-	for _, v := range t.list() {
-		buf = appendFloats(buf, *v)
-	}
-	buf = appendFloats(appendFloats(appendFloats(buf, t.rhs...), t.square...), t.gram...)
-	return binary.LittleEndian.AppendUint32(buf, crc32.Checksum(buf, castagnoli)), nil
+	size := tileSize(t.spec.rank, t.first, t.end)
+	return encode(tileMagic, tileVersion, size, t.spec, t.n, []int{t.first, t.end}, &t.scalars, [][]float64{t.rhs, t.square, t.gram})
 }
 
 // UnmarshalBinary reads a tile that MarshalBinary wrote. Data that are cut short,
@@ -173,14 +163,10 @@ func (t *Tile) UnmarshalBinary(data []byte) error {
 	if first > end || end > uint64(o.rank) || int64(len(data)) != tileSize(o.rank, int(first), int(end)) {
 		return errSumsSize
 	}
-	r := floatReader(body[tileHeader:])
-	o.trace = r.next()
 	u := Tile{spec: o, n: n, first: int(first), end: int(end)}
-	for _, v := range u.list() {
-		*v = r.next()
-	}
 	rows := u.end - u.first
-	u.rhs, u.square, u.gram = r.many(rows), r.many(rows), r.many(int(triangle(o.rank, u.first, u.end)))
+	u.rhs, u.square, u.gram = make([]float64, rows), make([]float64, rows), make([]float64, triangle(o.rank, u.first, u.end))
+	decode(body[tileHeader:], &u.spec.trace, &u.scalars, [][]float64{u.rhs, u.square, u.gram})
 	*t = u
 	return nil
 }
