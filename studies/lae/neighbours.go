@@ -1,89 +1,103 @@
 package lae
 
 import (
-	"cmp"
+	"context"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/internal/dense"
-	"github.com/funcgp/funcgp/internal/logsum"
+	"github.com/funcgp/funcgp/internal/par"
 )
 
-// A labelling has codes, M×L, with a label from 0 on for each: a few labelled rows, from which an
-// autoencoder that all rows taught classifies others.
+// mostNeighbours is the largest number of neighbours that a classifier of codes chooses from, as in the released code.
+const mostNeighbours = 10
+
+// A labelling has labelled codes, M×L, and their labels from 0 on.
 type labelling struct {
-	codes *mat.Dense // M×L
-	cov   *mat.Dense // their covariances, M·L×L, or nil
+	codes *mat.Dense
 	label []int
 }
 
-// classes returns the most probable label of each of the codes, N×L, by the k nearest labelled ones.
-// With covariances of both, here N·L×L, a labelled code counts by the density of the difference of
-// the codes, N(0, C + C_i), instead of as one vote.
-func (n *labelling) classes(codes, cov *mat.Dense, k int) []int {
-	rows, l := codes.Dims()
-	m, _ := n.codes.Dims()
-	out := make([]int, rows)
-	dense.EachRow(codes.RawMatrix(), func(i int, z []float64) {
-		type neighbour struct {
-			at       int
-			distance float64 // squared, by which the nearest are found
-			weight   float64 // in the log domain
+// nearest returns the labels of the mostNeighbours nearest labelled codes of z, or of all if there are fewer, in the order
+// of their distances.
+func (n *labelling) nearest(z []float64) []int {
+	var label [mostNeighbours + 1]int
+	var distance [mostNeighbours + 1]float64
+	found := 0
+	for i, y := range n.label {
+		d := 0.0
+		for j, v := range n.codes.RawRowView(i) {
+			d += (z[j] - v) * (z[j] - v)
 		}
-		all := make([]neighbour, m)
-		d := mat.NewVecDense(l, nil)
-		for at := range m {
-			for j, v := range n.codes.RawRowView(at) {
-				d.SetVec(j, z[j]-v)
-			}
-			all[at] = neighbour{at: at, distance: mat.Dot(d, d)}
-			if cov != nil {
-				distance := density(d, dense.Slice(cov, i*l, (i+1)*l), dense.Slice(n.cov, at*l, (at+1)*l))
-				all[at].distance, all[at].weight = distance, -distance/2
-			}
+		at := found
+		for ; at > 0 && d < distance[at-1]; at-- {
+			label[at], distance[at] = label[at-1], distance[at-1]
 		}
-		slices.SortFunc(all, func(a, b neighbour) int { return cmp.Or(cmp.Compare(a.distance, b.distance), a.at-b.at) })
-		votes, most := map[int]*logsum.Sum{}, math.Inf(-1)
-		for _, v := range all[:min(k, m)] {
-			label := n.label[v.at]
-			if votes[label] == nil {
-				s := logsum.New()
-				votes[label] = &s
-			}
-			votes[label].Add(v.weight)
-			if now := votes[label].Value(); now > most {
-				out[i], most = label, now
-			}
-		}
-	})
-	return out
+		label[at], distance[at] = y, d
+		found = min(found+1, mostNeighbours)
+	}
+	return append([]int(nil), label[:found]...)
 }
 
-// density returns −2 log N(d; 0, a+b) up to a constant. A sum that is singular counts as one with a
-// little noise.
-func density(d *mat.VecDense, a, b *mat.Dense) float64 {
-	l := d.Len()
-	sum, trace := mat.NewSymDense(l, nil), 0.0
-	for i := range l {
-		for j := i; j < l; j++ {
-			sum.SetSym(i, j, a.At(i, j)+b.At(i, j))
+// right counts, for k = 1, 2, … neighbours, the codes whose label most of their k nearest labelled ones have; of several
+// labels as frequent, the smallest is taken.
+func (n *labelling) right(ctx context.Context, codes *mat.Dense, label []int) ([mostNeighbours]int, error) {
+	votes := make([][mostNeighbours]bool, len(label))
+	err := par.Do(ctx, len(label), func(i int) error {
+		counts := map[int]int{}
+		best := math.MaxInt
+		for k, y := range n.nearest(codes.RawRowView(i)) {
+			if counts[y]++; k == 0 || counts[y] > counts[best] || counts[y] == counts[best] && y < best {
+				best = y
+			}
+			votes[i][k] = best == label[i]
 		}
-		trace += sum.At(i, i)
-	}
-	var chol mat.Cholesky
-	for jitter := 0.0; !chol.Factorize(sum); jitter = max(10*jitter, 1e-12*trace, 1e-300) {
-		if !(jitter < math.MaxFloat64/10) {
-			panic("lae: a covariance of codes is not finite")
+		return nil
+	})
+	var sum [mostNeighbours]int
+	for _, v := range votes {
+		for k, ok := range v {
+			if ok {
+				sum[k]++
+			}
 		}
-		for i := range l {
-			sum.SetSym(i, i, sum.At(i, i)+jitter)
+	}
+	return sum, err
+}
+
+// part returns the codes, copies of each of the pictures one below the other, of the pictures of which of holds.
+func (n *labelling) part(copies int, of func(picture int) bool) *labelling {
+	to := &labelling{}
+	var rows []float64
+	for i, y := range n.label {
+		if of(i / copies) {
+			rows, to.label = append(rows, n.codes.RawRowView(i)...), append(to.label, y)
 		}
 	}
-	x := mat.NewVecDense(l, nil)
-	if err := chol.SolveVecTo(x, d); err != nil {
-		panic("lae: " + err.Error())
+	_, l := n.codes.Dims()
+	to.codes = mat.NewDense(len(to.label), l, rows)
+	return to
+}
+
+// neighbours chooses the number of neighbours of a labelling with so many copies of each picture, of which each class has n,
+// one class after the other: by two-fold cross-validation, in which each half of the pictures of each class classifies the
+// other. With one picture a class it is 1.
+func (n *labelling) neighbours(ctx context.Context, copies, each int) (int, error) {
+	if each < 2 {
+		return 1, nil
 	}
-	return mat.Dot(d, x) + chol.LogDet()
+	first := n.part(copies, func(p int) bool { return p%each < each/2 })
+	second := n.part(copies, func(p int) bool { return p%each >= each/2 })
+	best, most := 1, -1.0
+	one, err := first.right(ctx, second.codes, second.label)
+	if err != nil {
+		return 0, err
+	}
+	other, err := second.right(ctx, first.codes, first.label)
+	for k := range one {
+		if mean := float64(one[k])/float64(len(second.label)) + float64(other[k])/float64(len(first.label)); mean > most {
+			best, most = k+1, mean
+		}
+	}
+	return best, err
 }

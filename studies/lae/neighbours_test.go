@@ -5,27 +5,28 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
-// By hand: three labelled codes, one of which is uncertain.
-func TestLabelling(t *testing.T) {
-	codes, labels := mat.NewDense(3, 2, []float64{0, 0, 1, 0, 5, 0}), []int{0, 1, 1}
-	near := mat.NewDense(2, 2, []float64{0.4, 0, 0.6, 0})
-	plain := &labelling{codes, nil, labels}
-	require.Equal(t, []int{0, 1}, plain.classes(near, nil, 1))
-	require.Equal(t, []int{1, 1}, plain.classes(near, nil, 3))
+// By hand: five labelled codes on a line, of which one has a wrong label.
+func TestNeighbours(t *testing.T) {
+	n := &labelling{mat.NewDense(5, 1, []float64{0, 1, 2, 10, 11}), []int{0, 1, 0, 1, 1}}
+	require.Equal(t, []int{1, 0, 0, 1, 1}, n.nearest([]float64{1.1}))
+	asked := mat.NewDense(3, 1, []float64{1.1, 9, 0.4})
+	// Of one neighbour 1, 1 and 0, of two 0 (a draw), 1 and 0 (a draw), of three 0, 1 and 0.
+	right := testref.Must(n.right(t.Context(), asked, []int{0, 1, 0}))(t)
+	require.Equal(t, []int{2, 3, 3}, right[:3])
+}
 
-	identity := func(v ...float64) *mat.Dense {
-		m := mat.NewDense(2*len(v), 2, nil)
-		for i, s := range v {
-			m.Set(2*i, 0, s)
-			m.Set(2*i+1, 1, s)
-		}
-		return m
-	}
-	// The second code is so certain that it cannot be that of (.4, 0).
-	n, first := &labelling{codes, identity(1, 0.001, 1), labels}, near.Slice(0, 1, 0, 2).(*mat.Dense)
-	require.Equal(t, []int{0}, n.classes(first, identity(0.001), 3))
-	require.Equal(t, []int{1}, n.classes(first, identity(0.5), 3))
-	require.Equal(t, []int{0}, (&labelling{codes, mat.NewDense(6, 2, nil), labels}).classes(first, mat.NewDense(2, 2, nil), 1))
+// Two pictures a class, two copies each: the wrong one of class 1 is outvoted by none, so that cross-validation takes the
+// number of neighbours under which most halves are right.
+func TestNeighboursByTwoFolds(t *testing.T) {
+	codes := mat.NewDense(8, 1, []float64{0, 0.1, 1, 1.1, 10, 10.1, 11, 11.1})
+	n := &labelling{codes, []int{0, 0, 0, 0, 1, 1, 1, 1}}
+	require.Equal(t, 1, testref.Must(n.neighbours(t.Context(), 2, 2))(t))
+	first := n.part(2, func(p int) bool { return p%2 == 0 })
+	require.Equal(t, []float64{0, 0.1, 10, 10.1}, first.codes.RawMatrix().Data)
+	require.Equal(t, []int{0, 0, 1, 1}, first.label)
+	require.Equal(t, 1, testref.Must(n.neighbours(t.Context(), 8, 1))(t))
 }

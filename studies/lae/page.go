@@ -17,7 +17,7 @@ func (s *study) page(r *reproduce.Results) (*reproduce.Page, error) {
 	p := &reproduce.Page{Title: "An autoencoder under its posterior", Lead: []string{
 		fmt.Sprintf("An autoencoder of %d digits of MNIST, with tanh layers of %v down to the code and the reverse up, is trained online: Adam, minibatches of %d, one drawn network a step, the approximate diagonal of the GGN, a memory of %v and a precision H that begins with 1, that of the prior. The step size is 1e-3, halved when the error of %d held-out digits, reconstructed by one drawn network, has not fallen for 4 epochs; after 8 the training ends, and after %d at most. Errors are means of squares over pixels.", s.train, s.widths, batch, memory, s.valid, s.epochs),
 		fmt.Sprintf("%d test digits are told from as many test rows of Kuzushiji-MNIST by scores over %d drawn networks. The source took its held-out digits and 5,000 letters of the training part, and the exact diagonal, which carries 784 columns back. Each row once is the same network with H scaled to the diagonal of all training rows, the Laplace approximation, of which the released rule tends to 5,000 times.", s.test, s.samples),
-		fmt.Sprintf("Missing pixels are filled in by %d networks, in %d test digits, and a convolutional network says which digit it is. Labels: the nearest of few labelled codes, and the sum of densities of the difference of codes, whose covariances are those over drawn networks.", fillSamples, s.fill),
+		fmt.Sprintf("Missing pixels are filled in by %d networks, in %d test digits, and a convolutional network says which digit it is. Labels: the nearest neighbours of a code among those of few labelled digits, each with one code by the mean parameters or one by each drawn network; how many neighbours, of 1 to 10, two-fold cross-validation says.", fillSamples, s.fill),
 	}}
 	for _, rule := range s.rules {
 		section, err := s.section(r, rule)
@@ -71,11 +71,11 @@ func (s *study) section(r *reproduce.Results, rule string) (*reproduce.Section, 
 			{reproduce.Text("the full picture"), cell(f.From["full picture"]), reproduce.Number(.821), reproduce.Number(.576)},
 			{reproduce.Text("noise"), cell(f.From["noise"]), none, none},
 		}}
-	few := &reproduce.Table{Name: rule + "-labels", Caption: fmt.Sprintf("Accuracy by so many labels, mean over %d choices of labelled rows and its standard error.", s.repeats), Head: []string{"covariance of codes"}, Digits: 3}
+	few := &reproduce.Table{Name: rule + "-labels", Caption: fmt.Sprintf("Accuracy by so many labels of each class, mean over %d choices of labelled rows and its standard error.", s.repeats), Head: []string{"codes of labelled digits"}, Digits: 3}
 	for _, m := range s.labels {
 		few.Head = append(few.Head, labelsKey(m))
 	}
-	panel := reproduce.NewPlot("", "labels", "accuracy")
+	panel := reproduce.NewPlot("", "labels of each class", "accuracy")
 	reproduce.LogAxis(&panel.X)
 	panel.Legend.Top = false
 	for i, l := range labels {
@@ -97,7 +97,7 @@ func (s *study) section(r *reproduce.Results, rule string) (*reproduce.Section, 
 	}
 	out.Tables = []*reproduce.Table{auroc, means, fill, few}
 	out.Plots = []*reproduce.Plot{
-		{Name: rule + "-labels", Caption: "Accuracy by the nearest codes without their covariance, and by densities with that of drawn networks.", Grid: reproduce.One(panel)},
+		{Name: rule + "-labels", Caption: "Accuracy by nearest neighbours, with one code of each labelled digit and with those of drawn networks.", Grid: reproduce.One(panel)},
 		{Name: rule + "-course", Caption: "Mean squared error of a pixel by drawn networks, over the epochs.", Grid: reproduce.One(course)},
 	}
 	return out, nil

@@ -32,9 +32,9 @@ var Study = &reproduce.Study{
 	Verb: "reproduce", Name: "autoencoder", Short: "an autoencoder of MNIST under its posterior: foreign rows, missing pixels and few labels", Source: "[lae] tables 1, 2 and figure 6",
 	Data: "MNIST's four files in the directory mnist, and the two test files of Kuzushiji-MNIST in kmnist", Sets: autoencoder.RuleNames(),
 	Plan: func(ctx context.Context, o *reproduce.Options) (*reproduce.Plan, error) {
-		s := &study{widths: []int{512, 256, 2}, train: 55000, valid: 5000, test: 5000, fill: 2000, samples: 100, epochs: 60, labels: []int{10, 20, 40, 60, 80, 100, 200, 500}, repeats: 10, classifier: 3, out: o.Out, data: o.Data, rules: o.Only}
+		s := &study{widths: []int{512, 256, 2}, train: 55000, valid: 5000, test: 5000, fill: 2000, samples: 100, epochs: 60, labels: []int{1, 2, 4, 6, 8, 10, 15, 25, 50, 100}, repeats: 5, classifier: 3, out: o.Out, data: o.Data, rules: o.Only}
 		if o.Quick {
-			s.quick, s.widths, s.train, s.valid, s.test, s.fill, s.samples, s.epochs, s.labels, s.repeats, s.classifier = true, []int{12, 2}, 200, 40, 40, 10, 5, 2, []int{10, 20}, 2, 1
+			s.quick, s.widths, s.train, s.valid, s.test, s.fill, s.samples, s.epochs, s.labels, s.repeats, s.classifier = true, []int{12, 2}, 200, 40, 40, 10, 5, 2, []int{1, 2}, 2, 1
 		}
 		var inputs []string
 		if !o.Quick {
@@ -44,7 +44,7 @@ var Study = &reproduce.Study{
 			}
 			inputs = []string{"MNIST and Kuzushiji-MNIST " + sum}
 		}
-		p := &reproduce.Plan{Version: 2, Page: s.page, Steps: []reproduce.Step{{Key: "baselines", Cost: 100, Inputs: inputs, Run: s.baselinesStep}}}
+		p := &reproduce.Plan{Version: 3, Page: s.page, Steps: []reproduce.Step{{Key: "baselines", Cost: 100, Inputs: inputs, Run: s.baselinesStep}}}
 		for _, name := range s.rules {
 			for _, step := range []struct {
 				key  string
@@ -72,7 +72,7 @@ type study struct {
 	widths                   []int
 	train, valid, test, fill int // rows; fill of the test rows have pixels taken away
 	samples, epochs          int
-	labels                   []int // numbers of labelled rows
+	labels                   []int // numbers of labelled rows of each class
 	repeats, classifier      int   // choices of labelled rows; epochs of the classifier
 	out, data                string
 	rules                    []string
@@ -385,75 +385,106 @@ type labelled struct {
 	Scores  map[string][]float64 `json:"accuracies"` // by "labels"
 }
 
-// labelRows is the number of rows whose labels are chosen from, and of those that are
-// classified.
-const labelRows = 2000
-
+// labelsStep classifies test rows by few labelled ones, as the released code does: each labelled row has a code by each of
+// the drawn networks, the others one by the mean parameters, and the number of nearest neighbours is chosen by two-fold
+// cross-validation.
 func (s *study) labelsStep(ctx context.Context, rule autoencoder.Rule, progress reproduce.Progress) (any, error) {
 	p, list, err := s.made(ctx, rule)
 	if err != nil {
 		return nil, err
 	}
-	pool, asked := min(labelRows, s.train), min(labelRows, s.test)
-	z, _, err := list[0].post.Autoencoder().Encode(ctx, dense.Slice(p.train, 0, pool))
+	mean := list[0].post.Autoencoder()
+	z, _, err := mean.Encode(ctx, p.test)
 	if err != nil {
 		return nil, err
 	}
-	test, _, err := list[0].post.Autoencoder().Encode(ctx, dense.Slice(p.test, 0, asked))
-	if err != nil {
-		return nil, err
-	}
-	out := []labelled{{Variant: "without", Scores: map[string][]float64{}}}
-	type codes struct{ z, cov, test, testCov *mat.Dense }
-	sets := []codes{{z: z, test: test}}
+	out := []labelled{{Variant: "one code by the mean parameters", Scores: map[string][]float64{}}}
 	for _, v := range list {
-		var d [2]*autoencoder.Drawn
-		for i, x := range []*mat.Dense{dense.Slice(p.train, 0, pool), dense.Slice(p.test, 0, asked)} {
-			if d[i], err = v.post.Draw(ctx, x, &autoencoder.DrawOptions{Samples: s.samples}); err != nil {
-				return nil, err
-			}
-		}
 		out = append(out, labelled{Variant: v.name, Scores: map[string][]float64{}})
-		sets = append(sets, codes{d[0].Latent, d[0].LatentCov, d[1].Latent, d[1].LatentCov})
 	}
-	_, l := z.Dims()
+	classes := 1 + int(mat.Max(p.testY))
 	for r := range s.repeats {
 		progress(r, s.repeats)
-		order := rand.New(rand.NewPCG(uint64(r), 0x1abe1)).Perm(pool)
-		for _, m := range s.labels {
-			chosen := order[:m]
-			label := make([]int, m)
-			for i, row := range chosen {
-				label[i] = int(p.trainY.At(row, 0))
+		rows := make([][]int, classes) // of each class, in the order in which they are chosen
+		for _, row := range rand.New(rand.NewPCG(uint64(r), 0x1abe1)).Perm(dense.Count(p.test)) {
+			y := int(p.testY.At(row, 0))
+			rows[y] = append(rows[y], row)
+		}
+		for k := range out {
+			// Codes of the rows that may be chosen, copies of each.
+			codes, copies := z, 1
+			if k > 0 {
+				copies = s.samples
+				if codes, err = s.drawnCodes(ctx, list[k-1].post, p.test, rows); err != nil {
+					return nil, err
+				}
 			}
-			for k, set := range sets {
-				c := mat.NewDense(m, l, nil)
-				var cov *mat.Dense
-				if set.cov != nil {
-					cov = mat.NewDense(m*l, l, nil)
+			for _, n := range s.labels {
+				right, asked, err := accuracyOf(ctx, codes, z, rows, copies, n)
+				if err != nil {
+					return nil, err
 				}
-				for i, row := range chosen {
-					c.SetRow(i, set.z.RawRowView(row))
-					if cov != nil {
-						dense.Slice(cov, i*l, (i+1)*l).Copy(dense.Slice(set.cov, row*l, (row+1)*l))
-					}
-				}
-				neighbours := 1 // without; with, each code counts by its density
-				if cov != nil {
-					neighbours = m
-				}
-				right := 0
-				for i, class := range (&labelling{c, cov, label}).classes(set.test, set.testCov, neighbours) {
-					if class == int(p.testY.At(i, 0)) {
-						right++
-					}
-				}
-				key := labelsKey(m)
+				key := labelsKey(n)
 				out[k].Scores[key] = append(out[k].Scores[key], float64(right)/float64(asked))
 			}
 		}
 	}
 	return out, nil
+}
+
+// drawnCodes returns the codes of the rows that may be labelled by each of the drawn networks, one below the other for each
+// row of x. Those of the other rows are 0.
+func (s *study) drawnCodes(ctx context.Context, post *autoencoder.Posterior, x *mat.Dense, rows [][]int) (*mat.Dense, error) {
+	var chosen []int
+	for _, list := range rows {
+		chosen = append(chosen, list[:min(len(list), slices.Max(s.labels))]...)
+	}
+	_, l := post.Autoencoder().Code()
+	some, to, theta := mat.NewDense(len(chosen), x.RawMatrix().Cols, nil), mat.NewDense(dense.Count(x)*s.samples, l, nil), make([]float64, len(post.GGN()))
+	for i, row := range chosen {
+		some.SetRow(i, x.RawRowView(row))
+	}
+	for d := range s.samples {
+		post.Theta(theta, 0, d)
+		a, err := post.Autoencoder().WithTheta(theta)
+		if err != nil {
+			return nil, err
+		}
+		z, _, err := a.Encode(ctx, some)
+		if err != nil {
+			return nil, err
+		}
+		for i, row := range chosen {
+			to.SetRow(row*s.samples+d, z.RawRowView(i))
+		}
+	}
+	return to, nil
+}
+
+// accuracyOf counts the right ones of the rows that are asked about: all but the first n of each class, whose copies of codes
+// are labelled.
+func accuracyOf(ctx context.Context, codes, z *mat.Dense, rows [][]int, copies, n int) (right, asked int, err error) {
+	_, l := z.Dims()
+	few, others := &labelling{}, &labelling{}
+	var fewRows, otherRows []float64
+	for y, list := range rows {
+		for i, row := range list {
+			if i >= n {
+				otherRows, others.label = append(otherRows, z.RawRowView(row)...), append(others.label, y)
+				continue
+			}
+			for c := range copies {
+				fewRows, few.label = append(fewRows, codes.RawRowView(row*copies+c)...), append(few.label, y)
+			}
+		}
+	}
+	few.codes, others.codes = mat.NewDense(len(few.label), l, fewRows), mat.NewDense(len(others.label), l, otherRows)
+	k, err := few.neighbours(ctx, copies, n)
+	if err != nil {
+		return 0, 0, err
+	}
+	counts, err := few.right(ctx, others.codes, others.label)
+	return counts[k-1], len(others.label), err
 }
 
 // elements is the number of numbers of a shape.
