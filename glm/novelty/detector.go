@@ -190,8 +190,8 @@ func (d *Detector) condition(ctx context.Context, post gp.Dual, sums *sparse.Sum
 	_, c := post.Sites().F.Dims()
 	n := post.Data().Len()
 	if d.route.Exact {
-		e, err := post.(*gp.Exact).Condition(ctx, gp.UniformSites(n, c, d.noise))
-		d.variance.of = e
+		var err error
+		d.variance.all, err = post.(conditioner).Condition(ctx, gp.UniformSites(n, c, d.noise))
 		return err
 	}
 	b, err := d.route.builder(ctx, d.variance.k, post, o)
@@ -207,7 +207,7 @@ func (d *Detector) condition(ctx context.Context, post gp.Dual, sums *sparse.Sum
 	if err != nil {
 		return err
 	}
-	d.variance.of, err = b.Posterior(ctx)
+	d.variance.through, err = b.Posterior(ctx)
 	return err
 }
 

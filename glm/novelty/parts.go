@@ -41,7 +41,7 @@ type TailOfRows struct {
 
 // Parts returns the parts of d.
 func (d *Detector) Parts(ctx context.Context) (*Parts, error) {
-	r, err := d.variance.of.Reduction(ctx, false)
+	r, err := d.variance.of().Reduction(ctx, false)
 	if err != nil {
 		return nil, err
 	}

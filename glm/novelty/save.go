@@ -57,7 +57,7 @@ func (d *Detector) Save(w *store.Writer) error {
 		w.Floats("novelty.mean", d.inputs.mean)
 		w.Floats("novelty.scale", d.inputs.scale)
 	}
-	if p, ok := d.variance.of.(*sparse.Projected); ok {
+	if p := d.variance.through; p != nil {
 		p.Sums().Save(w, "novelty.sums")
 	}
 	return nil
@@ -143,7 +143,7 @@ func (r route) fits(post gp.Dual) bool {
 	if !ascending(r.Inducing, post.Data().Len()) {
 		return false
 	}
-	if _, ok := post.(*gp.Exact); ok && r.Exact {
+	if _, ok := post.(conditioner); ok && r.Exact {
 		return !r.Reused
 	}
 	return !r.Exact && (len(r.Inducing) > 0 || r.Reused) && (!r.Reused || reusable(post))

@@ -23,11 +23,27 @@ const (
 // A variance is v(x) = κ(x,x) − K_*n (K + εI)⁻¹ K_n*, the variance of the function after all training examples were
 // observed with noise ε (E22). It is the variance of a posterior with Λ = I/ε at every example.
 type variance struct {
-	k  ntk.Kernel
-	of interface { // *gp.Exact or *sparse.Projected
-		gp.Latent
-		gp.Reducible
+	k ntk.Kernel
+	// One of the two: by all training examples, or through inducing ones.
+	all     *gp.Exact
+	through *sparse.Projected
+}
+
+// of returns the posterior that v is of.
+func (v *variance) of() interface {
+	gp.Latent
+	gp.Reducible
+} {
+	if v.all != nil {
+		return v.all
 	}
+	return v.through
+}
+
+// A conditioner has the kernel of all training examples, and goes to other sites without forming it again.
+type conditioner interface {
+	Condition(ctx context.Context, s *gp.Sites) (*gp.Exact, error)
+	PredictBesideTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, beside *gp.Exact, besideCov *mat.Dense) error
 }
 
 // predictTo is post.PredictTo, and writes tr v/√tr κ for each example of x to dst. A nil post is left out.
@@ -42,38 +58,33 @@ func (v *variance) predictTo(ctx context.Context, post gp.Latent, mean, cov *mat
 
 // besideTo is post.PredictTo, and writes v, T·C×C, to own, by one cross-kernel where both have the same examples.
 func (v *variance) besideTo(ctx context.Context, post gp.Latent, mean, cov, own *mat.Dense, x *linearize.Batch) error {
-	switch of := v.of.(type) {
-	case *gp.Exact:
-		if e, ok := post.(*gp.Exact); ok {
-			return e.PredictBesideTo(ctx, mean, cov, x, of, own)
-		}
-	case *sparse.Projected:
-		if p, ok := post.(induced); ok {
-			return p.PredictBesideTo(ctx, mean, cov, x, of, own)
-		}
+	if p, ok := post.(conditioner); ok && v.all != nil {
+		return p.PredictBesideTo(ctx, mean, cov, x, v.all, own)
+	}
+	if p, ok := post.(induced); ok && v.through != nil {
+		return p.PredictBesideTo(ctx, mean, cov, x, v.through, own)
 	}
 	if post != nil {
 		if err := post.PredictTo(ctx, mean, cov, x); err != nil {
 			return err
 		}
 	}
-	return v.of.PredictTo(ctx, nil, own, x)
+	return v.of().PredictTo(ctx, nil, own, x)
 }
 
 // leftOutTo writes tr v/√tr κ for each training example in x, with the example itself left out. rows are the
 // positions of the examples.
 func (v *variance) leftOutTo(ctx context.Context, dst []float64, rows []int, x *linearize.Batch, noise float64) error {
 	var cov mat.Dense
-	if e, ok := v.of.(*gp.Exact); ok {
-		if err := e.LeaveOneOutTo(ctx, nil, &cov, rows, x); err != nil {
+	if v.all != nil {
+		if err := v.all.LeaveOneOutTo(ctx, nil, &cov, rows, x); err != nil {
 			return err
 		}
 		v.relativeTo(dst, &cov, x)
 		return nil
 	}
-	p := v.of.(*sparse.Projected)
 	var h mat.Dense
-	if err := p.SplitTo(ctx, nil, &h, &cov, x); err != nil {
+	if err := v.through.SplitTo(ctx, nil, &h, &cov, x); err != nil {
 		return err
 	}
 	c := x.Outputs()
@@ -139,7 +150,7 @@ type route struct {
 func routeBeside(post gp.Dual, o *Options) route {
 	_, c := post.Sites().F.Dims()
 	n := post.Data().Len()
-	if _, ok := post.(*gp.Exact); ok && gp.Bytes(n, c) <= gp.MemoryBudget(o.Memory) {
+	if _, ok := post.(conditioner); ok && gp.Bytes(n, c) <= gp.MemoryBudget(o.Memory) {
 		return route{Exact: true}
 	}
 	if reusable(post) {
