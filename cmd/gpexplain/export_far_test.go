@@ -130,7 +130,7 @@ func TestExportFar(t *testing.T) {
 					switch {
 					case name == "novelty_rank":
 						require.Equal(t, []float64{1}, v)
-					case name == "term_row" || name == "contrast":
+					case name == "term_row" || name == "contrast" || name == "label":
 						require.Equal(t, slices.Repeat([]float64{-1}, len(v)), v)
 					default:
 						require.True(t, !slices.ContainsFunc(v, func(v float64) bool { return v == v }), "%s of row %d: %v", name, i, v)

@@ -51,7 +51,7 @@ func TestExport(t *testing.T) {
 			require.LessOrEqual(t, float64(r.FarErrors[name]), limit, "%s far from the data: %v", name, r.FarErrors)
 		}
 	}
-	for _, name := range []string{"all-in-graph", "house-prices", "learnt-scale", "one-logit", "pictures-outside",
+	for _, name := range []string{"all-in-graph", "house-prices", "learnt-scale", "one-logit", "several-labels", "pictures-outside",
 		"standardized-outside", "standardized-targets", "two-targets"} {
 		t.Run(name, func(t *testing.T) {
 			e := corpus(t, name)

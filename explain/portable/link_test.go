@@ -63,6 +63,31 @@ func TestE11LinkOfAnyWidth(t *testing.T) {
 	}
 }
 
+// TestE11LinkOfLabels compares the probabilities of three labels with the exact integrals, whatever their covariance.
+func TestE11LinkOfLabels(t *testing.T) {
+	rng := testref.Rand(6)
+	const n, c = 40, 3
+	x := mat.NewDense(n, c+c*c, nil)
+	for i := range n {
+		a := testkit.RandomMatrix(rng, c, 1+i%c)
+		a.Scale(math.Pow(10, float64(i%5)-2), a)
+		var v mat.Dense
+		v.Mul(a, a.T())
+		copy(x.RawRowView(i)[c:], v.RawMatrix().Data)
+		for j := range c {
+			x.Set(i, j, 4*rng.NormFloat64())
+		}
+	}
+	p, sd := linked(t, portable.Labels, c, x)
+	for i := range n {
+		for j := range c {
+			mean, variance, _ := integral.SigmoidMoments(x.At(i, j), math.Sqrt(x.At(i, c+c*j+j)))
+			require.InDelta(t, mean, p.At(i, j), 1e-10)
+			require.InDelta(t, math.Sqrt(variance), sd.At(i, j), 1e-10)
+		}
+	}
+}
+
 // TestE20LinkWithinBounds compares probabilities of three outputs and more with those of package predictive, for covariances
 // of any rank and width: narrow ones to many digits, and all within the bounds that are stated.
 func TestE20LinkWithinBounds(t *testing.T) {

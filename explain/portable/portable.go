@@ -32,6 +32,7 @@ const (
 	Regression Link = iota // the outputs are the answer, with Noise
 	Binary                 // one output, the log-odds of the second of two classes
 	Softmax                // an output for each class
+	Labels                 // an output for each label of which a row has any number, its log-odds
 )
 
 // An Answer is what a graph computes.
@@ -71,7 +72,7 @@ func (a *Answer) Bounds() map[string]float64 {
 	switch {
 	case a.Link == Regression:
 		return nil
-	case c <= 2:
+	case c <= 2 || a.Link == Labels:
 		return bounds(1e-10, 1e-10)
 	case c <= 4:
 		return bounds(.03, .1)
@@ -91,9 +92,10 @@ type writer struct {
 }
 
 // Model returns the graph as a model of ONNX opset 17. Its input x has the rows, T×D in float64. Outputs, each with a
-// row for an input: mean T×C, covariance T×C×C (not calibrated), of classes probability and probability_sd T×K, of a
+// row for an input: mean T×C, covariance T×C×C (not calibrated), of classes and labels probability and probability_sd T×K, of a
 // regression observation_sd, and novelty, novelty_rank, term T×Top and term_row T×Top where the answer has them. For
-// classes with an output each, terms are those of the difference between the two largest outputs.
+// classes with an output each, terms are those of the difference between the two largest outputs, and for labels those of
+// the largest output.
 //
 // A row with a number that is not finite, or with a mean or covariance that is not, has no answer: its outputs are NaN,
 // its novelty_rank is 1, and its integers are −1.
@@ -452,13 +454,16 @@ func (w *writer) respond(mean, cov string) {
 			noise := w.Add(w.Max(w.diagonal(v), w.Double(0)), w.Doubles(w.a.Noise, 1, w.c))
 			w.Output("observation_sd", w.Of("Sqrt", noise), onnx.Double, w.c)
 		}
+	case w.a.Link == Labels:
+		_, p, sd := w.sigmoid(w.Reshape(m, -1, 1), w.Reshape(w.deviations(v), -1, 1))
+		w.probabilities(w.Reshape(p, -1, w.c), w.Reshape(sd, -1, w.c), w.c)
 	case w.a.Link == Binary:
-		w.sigmoid(m, w.deviations(v))
+		w.binary(m, w.deviations(v))
 	case w.c == 2:
 		// Softmax is σ of the contrast. The root of a quarter of its variance does not overflow.
 		quarter := w.MatMul(w.Reshape(v, -1, 4), w.Doubles([]float64{.25, -.25, -.25, .25}, 4, 1))
 		sd := w.Mul(w.Double(2), w.Of("Sqrt", w.Max(quarter, w.Double(0))))
-		w.sigmoid(w.MatMul(m, w.Doubles([]float64{-1, 1}, 2, 1)), sd)
+		w.binary(w.MatMul(m, w.Doubles([]float64{-1, 1}, 2, 1)), sd)
 	default:
 		w.softmax(m, v)
 	}
@@ -475,7 +480,19 @@ const (
 // deviation s its error is about exp(−2π²/(hs)), since the poles of σ are π off the line: 1e-13 for s = 14.
 const widest = 14
 
-// sigmoid writes E σ(−f) and E σ(f) for f ~ N(m, s²), T×1 each, and their standard deviation, for s of any size. A larger
+// probabilities writes the outputs of T×K probabilities and their standard deviations.
+func (w *writer) probabilities(p, sd string, k int) {
+	w.Output("probability", w.Op("Clip", []string{p, w.Double(0), w.Double(1)}), onnx.Double, k)
+	w.Output("probability_sd", sd, onnx.Double, k)
+}
+
+// binary writes the probabilities of two classes, the second with the log-odds f ~ N(m, s²), T×1.
+func (w *writer) binary(m, s string) {
+	first, second, sd := w.sigmoid(m, s)
+	w.probabilities(w.Concat(1, first, second), w.Concat(1, sd, sd), 2)
+}
+
+// sigmoid returns E σ(−f) and E σ(f) for f ~ N(m, s²), T×1 each, and their standard deviation, for s of any size. A larger
 // s becomes widest and m becomes widest·m/s for the trapezoidal rule, and the difference of the two integrals is added.
 //
 // With x = m/s and even moments μ of the logistic distribution, whose density σ' is,
@@ -485,7 +502,7 @@ const widest = 14
 //
 // of which orders differences are wanted alone, so that Φ is not needed. Terms of orders above 16 are below 1e-13.
 // Var σ(f) = E σ(f) E σ(−f) − E σ'(f).
-func (w *writer) sigmoid(m, s string) {
+func (w *writer) sigmoid(m, s string) (wrong, right, deviation string) {
 	at, weight := trapezoid()
 	less := w.Div(w.Double(widest), w.Max(s, w.Double(widest))) // ≤ 1
 	m, s = w.Mul(m, less), w.Mul(s, less)
@@ -512,12 +529,10 @@ func (w *writer) sigmoid(m, s string) {
 		return w.MatMul(parts, w.Doubles(order, orders, 1))
 	}
 	more := sum(0) // of E σ(f) than by the trapezoidal rule
-	right := w.Add(second, more)
-	wrong := w.Sub(w.Double(1), right)
+	right = w.Add(second, more)
+	wrong = w.Sub(w.Double(1), right)
 	variance = w.Add(variance, w.Add(sum(1), w.Mul(more, w.Sub(wrong, second))))
-	deviation := w.Of("Sqrt", w.Max(variance, w.Double(0)))
-	w.Output("probability", clip(w.Concat(1, wrong, right), 0, 1), onnx.Double, 2)
-	w.Output("probability_sd", w.Concat(1, deviation, deviation), onnx.Double, 2)
+	return wrong, right, w.Of("Sqrt", w.Max(variance, w.Double(0)))
 }
 
 // whole returns n numbers from a on.
@@ -843,12 +858,17 @@ func (w *writer) terms(mean, k string) {
 	if w.c == 1 {
 		all = w.Reshape(all, -1, n)
 	} else {
-		// The difference of the two largest outputs.
-		two := w.Ops("TopK", 2, []string{mean, w.Ints(2)}, "axis", 1)
-		hot := w.Holds("Equal", w.Unsqueeze(two[1], 2), w.Range(w.c))      // T×2×C
-		sign := w.Sum(w.Mul(hot, w.Doubles([]float64{1, -1}, 1, 2, 1)), 1) // T×C
+		// The difference of the two largest outputs, or the largest one of labels.
+		name, signs := "contrast", []float64{1, -1}
+		if w.a.Link == Labels {
+			name, signs = "label", signs[:1]
+		}
+		k := len(signs)
+		first := w.Ops("TopK", 2, []string{mean, w.Ints(int64(k))}, "axis", 1)
+		hot := w.Holds("Equal", w.Unsqueeze(first[1], 2), w.Range(w.c)) // T×k×C
+		sign := w.Sum(w.Mul(hot, w.Doubles(signs, 1, k, 1)), 1)         // T×C
 		all = w.Reshape(w.MatMul(w.Unsqueeze(sign, 1), all), -1, n)
-		w.integers("contrast", two[1], 2)
+		w.integers(name, first[1], k)
 	}
 	top := min(w.a.Top, n)
 	order := w.Ops("TopK", 2, []string{w.Of("Abs", all), w.Ints(int64(top))}, "axis", 1)

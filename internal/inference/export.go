@@ -191,6 +191,8 @@ func (q *Posterior) answerOf(ctx context.Context, p *problem.Problem, top int) (
 	_, logistic := lik.(glm.Logistic)
 	normal, gaussian := lik.(*glm.Gaussian)
 	switch {
+	case p.Task.MultiLabel():
+		a.Link = portable.Labels
 	case p.Task.Classes != nil && outputs == 1:
 		a.Link = portable.Binary
 	case p.Task.Classes != nil && logistic && !predictive.HasExact(lik, outputs):
@@ -225,6 +227,9 @@ func (q *Posterior) answerOf(ctx context.Context, p *problem.Problem, top int) (
 	entry("prior_precision", strconv.FormatFloat(q.precision, 'g', -1, 64))
 	if p.Task.Classes != nil {
 		entry("classes", strings.Join(p.Task.ClassNames(), "\n"))
+	}
+	if labels := p.Task.LabelNames; labels != nil {
+		entry("labels", strings.Join(labels, "\n"))
 	}
 	return a, nil
 }
