@@ -96,6 +96,40 @@ func TestPredictionScores(t *testing.T) {
 	}
 }
 
+// TestLabelScores checks the scores of several labels against those of two classes with a row for each label.
+func TestLabelScores(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	several, each := &Predictions{Labels: []string{"a", "b", "c"}}, &Predictions{Classes: []result.Float{0, 1}}
+	undefined, novelty := result.Undefined(), &result.Novelty{Score: result.Undefined(), Rank: result.Undefined()}
+	for i := range 200 {
+		row := &result.PredictedRow{Index: result.Index(i), Label: undefined, Prediction: result.Prediction{Novelty: novelty}}
+		for range 3 {
+			p, y := rng.Float64(), 0.
+			if rng.Float64() < p {
+				y = 1
+			}
+			logp := result.Float(math.Log(math.Abs(1 - y - p)))
+			row.Probability, row.Targets, row.LogDensity = append(row.Probability, result.Float(p)), append(row.Targets, result.Float(y)), row.LogDensity+logp
+			both := []result.Float{result.Float(1 - p), result.Float(p)}
+			each.Add(&result.PredictedRow{Label: result.Float(y), LogDensity: logp, MAPLogDensity: logp, Prediction: result.Prediction{Probability: both, MAPProbability: both, Novelty: novelty}})
+		}
+		row.MAPProbability, row.MAPLogDensity = row.Probability, row.LogDensity
+		several.Add(row)
+	}
+	several.Add(&result.PredictedRow{Label: undefined, Prediction: result.Prediction{Probability: []result.Float{.5, .5, .5}, MAPProbability: []result.Float{.5, .5, .5}, Novelty: novelty}}) // without labels
+	_, got, _ := several.Scores()
+	_, want, _ := each.Scores()
+	require.Equal(t, 200, got.Rows)
+	require.InEpsilon(t, 3*float64(want.NLL), float64(got.NLL), 1e-12)
+	for _, x := range [][2]result.Float{{want.Accuracy, got.Accuracy}, {want.ECE, got.ECE}, {want.Brier, got.Brier}, {want.AUROC, got.AUROC}} {
+		require.InDelta(t, float64(x[0]), float64(x[1]), 1e-12)
+	}
+	require.False(t, math.IsNaN(float64(got.Classes)))
+	page := &PredictionPage{Predictions: several}
+	require.Contains(t, predictionHTML(t, page), "of the labels predicted correctly")
+	require.Contains(t, predictionText(t, page, 80), "label-wise ECE")
+}
+
 func TestRegressionScores(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))
 	p := &Predictions{Coverage: 0.8}

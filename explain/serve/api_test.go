@@ -220,6 +220,14 @@ func TestOtherLikelihoods(t *testing.T) {
 		require.Len(t, x.Without.Probability, 3)
 		require.InDelta(t, float64(x.Sum.Network), float64(x.Sum.PriorMean+x.Sum.ContributionSum+x.Sum.Remainder), 1e-9)
 	}
+	x = get[explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d}`, row))
+	likeliest := 0
+	for k, v := range x.prediction.Prediction.Probability {
+		if v > x.prediction.Prediction.Probability[likeliest] {
+			likeliest = k
+		}
+	}
+	require.Equal(t, "What speaks for and against "+x.Labels[likeliest], x.Score.Title)
 	refused(t, ask(s, "POST", "/v1/explain", "application/json", fmt.Sprintf(`{"row":%d,"flip":true}`, row)), 422, "there is no class to change; leave it out")
 
 	s = newServer(t, corpus("pictures-colour")...)

@@ -120,7 +120,7 @@ func (s *service) explain(ctx context.Context, r *request) (any, error) {
 		return nil, err
 	}
 	// Decide what to explain: what was asked for, or why the predicted class rather than the next most
-	// probable one, or an output of a regression.
+	// probable one, or an output of a regression, or the most probable label.
 	t, outputs := s.problem.Task, s.problem.Model.Outputs
 	about := &question{sign: 1}
 	names := t.ClassNames()
@@ -141,6 +141,8 @@ func (s *service) explain(ctx context.Context, r *request) (any, error) {
 		return nil, refusef(422, "bad_output", "output %d: the network has outputs 0 to %d", *r.Output, outputs-1)
 	case r.Output != nil:
 		about.target = explain.Single(*r.Output)
+	case t.MultiLabel():
+		about.target = explain.Single(a.predicted.Best(0))
 	case names != nil && outputs > 1:
 		about.target = explain.Contrast(a.predicted.Best(0), a.predicted.RunnerUp(0))
 	}

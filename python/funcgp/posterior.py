@@ -212,7 +212,7 @@ class Posterior:
 
         top       terms to list of each sign, at most 100
         contrast  two classes, why the one rather than the other (default the predicted and the next most probable)
-        output    of a regression, the output to explain, or the place of one of several labels (default the first)
+        output    of a regression, the output to explain, or the place of one of several labels (default the most probable)
         influence whether terms have what each row does together with many: the output with it less without it, the other
                   rows at half of their weight; the first time it takes another factor, by method "exact" or "kept"
         """
