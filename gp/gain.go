@@ -74,8 +74,9 @@ func (e *rowSolver) Jacobian(ctx context.Context, x *linearize.Batch) (*lineariz
 	return e.jacobian(ctx, x, nil)
 }
 
-// jacobian returns the posterior Jacobian J(x) − G J with the gain G, refined for move.
-func (e *rowSolver) jacobian(ctx context.Context, x *linearize.Batch, move []float64) (*linearize.Batch, error) {
+// weights returns −Gᵀ with the gain G, refined for move: its columns weight the Jacobians of the training rows in the
+// posterior Jacobian J(x) − G J.
+func (e *rowSolver) weights(ctx context.Context, x *linearize.Batch, move []float64) (*mat.Dense, error) {
 	n := e.g.n
 	need := func(examples int) int64 {
 		return memory.Mul(memory.Mul(int64(examples), int64(x.Outputs())), memory.Add(memory.Mul(8, int64(x.P)), memory.Mul(40, int64(n))))
@@ -83,19 +84,23 @@ func (e *rowSolver) jacobian(ctx context.Context, x *linearize.Batch, move []flo
 	if err := CheckMemory("a cross-kernel", TestExamples, x.Len(), e.o.Memory, need); err != nil {
 		return nil, err
 	}
-	var gain mat.Dense
+	var gain, weights mat.Dense
 	if err := e.gainTo(ctx, &gain, x, move); err != nil {
 		return nil, err
 	}
-	// −Gᵀ, whose columns weight the Jacobians of the training rows
-	weights := dense.New(n, x.Len()*x.Outputs())
-	dense.TransposeTo(weights, gain.RawMatrix())
-	for i := range weights.Data {
-		weights.Data[i] = -weights.Data[i]
+	weights.Scale(-1, gain.T())
+	return &weights, nil
+}
+
+// jacobian returns the posterior Jacobian, with the gain refined for move.
+func (e *rowSolver) jacobian(ctx context.Context, x *linearize.Batch, move []float64) (*linearize.Batch, error) {
+	weights, err := e.weights(ctx, x, move)
+	if err != nil {
+		return nil, err
 	}
 	posterior := jacobian.Sum{}
 	posterior.Copy(x)
-	if err := posterior.Add(ctx, e.x, weights); err != nil {
+	if err := posterior.Add(ctx, e.x, weights.RawMatrix()); err != nil {
 		return nil, stopped("summing the Jacobians of training rows", err)
 	}
 	return posterior.Batch, nil

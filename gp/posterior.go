@@ -53,6 +53,14 @@ type CrossSolver interface {
 	Cross(ctx context.Context, x *linearize.Batch) (Cross, error)
 }
 
+// A GainSolver has the posterior Jacobian J(x) + WᵀJ_r of a few rows r. Products with W, which a kernel may prepare, take the
+// place of the posterior Jacobian, which has lost the structure of a layer that makes kernels cheap.
+type GainSolver interface {
+	Solver
+	// Gain returns the rows and W, a row for each of their outputs and T·C columns.
+	Gain(ctx context.Context, x *linearize.Batch) (rows *linearize.Batch, weights *mat.Dense, err error)
+}
+
 // A SplitSolver has a covariance h + rest, of which the training examples inform h alone, as through inducing examples
 // (E13). Leaving out an example changes h.
 type SplitSolver interface {
@@ -540,7 +548,8 @@ func (p *Posterior) residuals(rows []int) []float64 {
 }
 
 // Cross computes the posterior Jacobian of x, 8·T·C·P bytes. The kernel κ between it and a training example is the
-// posterior covariance with that example, so a tile takes as long as one of the kernel. The result is a CombinedCross.
+// posterior covariance with that example. Of a GainSolver it is that of x and a product with the gain. The result is a
+// CombinedCross, unless a CrossSolver gives another.
 func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (Cross, error) {
 	t, _ := p.mean.Set.Check(x)
 	if s, ok := p.Solver.(CrossSolver); ok {
@@ -558,6 +567,15 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (Cross, error
 		return q, nil
 	}
 	var err error
+	s, gains := p.Solver.(GainSolver)
+	if k, ok := p.mean.Kernel.(ntk.Preparer); ok && gains {
+		rows, weights, err := s.Gain(ctx, x)
+		if err != nil {
+			return nil, err
+		}
+		q.gain = k.Prepare(rows, weights)
+		return q, nil
+	}
 	q.posterior, err = p.Solver.Jacobian(ctx, x)
 	return q, err
 }
@@ -590,7 +608,8 @@ type jacobianCross struct {
 	kernel    ntk.Kernel
 	set       *TrainingSet
 	x         *linearize.Batch
-	posterior *linearize.Batch // T·C examples with one output each
+	posterior *linearize.Batch // T·C examples with one output each; nil where gain is set
+	gain      ntk.Product      // what the posterior Jacobian has more than that of x
 }
 
 var _ CombinedCross = (*jacobianCross)(nil)
@@ -615,7 +634,9 @@ func (q *jacobianCross) CombinedTo(ctx context.Context, dst *mat.Dense, train *l
 	case RawTerms:
 	case PosteriorTerms:
 		// C_*n = K_*n − K_*n R B⁻¹ Rᵀ K_nn (E14)
-		from = q.posterior
+		if q.gain == nil {
+			from = q.posterior
+		}
 	default:
 		panic("gp: unknown terms")
 	}
@@ -623,6 +644,11 @@ func (q *jacobianCross) CombinedTo(ctx context.Context, dst *mat.Dense, train *l
 	dense.SizeTo(dst, q.x.Len()*q.x.Outputs(), train.Len()*c)
 	if err := ntk.BlockContextTo(ctx, q.kernel, dst, from, train); err != nil {
 		return err
+	}
+	if q.gain != nil && t == PosteriorTerms {
+		var more mat.Dense
+		q.gain.MulTo(&more, train)
+		dst.Add(dst, more.T())
 	}
 	if err := checkFinite("cross-kernel", dst); err != nil {
 		at := err.(*NotFiniteError)

@@ -31,6 +31,7 @@ type Thinned struct {
 var (
 	_ PartialSolver = (*Thinned)(nil)
 	_ OwnSolver     = (*Thinned)(nil)
+	_ GainSolver    = (*Thinned)(nil)
 	_ SavedSolver   = (*Thinned)(nil)
 )
 
@@ -243,6 +244,12 @@ func (t *Thinned) GainTo(ctx context.Context, dst *mat.Dense, x *linearize.Batch
 // that is too much.
 func (t *Thinned) Jacobian(ctx context.Context, x *linearize.Batch) (*linearize.Batch, error) {
 	return t.e.jacobian(ctx, x, t.moved)
+}
+
+// Gain implements GainSolver, with the kept rows and −Gᵀ. Its memory is that of Jacobian.
+func (t *Thinned) Gain(ctx context.Context, x *linearize.Batch) (*linearize.Batch, *mat.Dense, error) {
+	weights, err := t.e.weights(ctx, x, t.moved)
+	return t.e.x, weights, err
 }
 
 // InfluenceTo writes h and q of training examples, as Dual.InfluenceTo does, where r holds

@@ -91,6 +91,17 @@ func TestConformanceOfNetwork(t *testing.T) {
 	}
 }
 
+// The terms by products with the gain are those by the posterior Jacobian.
+func TestCrossByGain(t *testing.T) {
+	for _, q := range testkit.Problems(t) {
+		p := fit(t, q, &kept.Options{Strength: median(fit(t, q, nil).Kept().Strength)})
+		var got, want mat.Dense
+		require.NoError(t, testref.Must(p.Cross(t.Context(), q.Test))(t).TileTo(t.Context(), &got, 0, q.Train, gp.PosteriorTerms))
+		q.Kernel.BlockTo(&want, testref.Must(p.Solver.Jacobian(t.Context(), q.Test))(t), q.Train)
+		testkit.RequireClose(t, q.Name, &got, &want, 1e-9)
+	}
+}
+
 // A tile asks its context between parts of the kernel, and forms none after it is cancelled.
 func TestTileStops(t *testing.T) {
 	q := testkit.NewProblemOf("tile", 3, 700, 2, glm.Categorical{}, 1, 4)
