@@ -1,6 +1,10 @@
 package linearize
 
-import "context"
+import (
+	"context"
+
+	"github.com/funcgp/funcgp/internal/par"
+)
 
 // Products multiply the Jacobian of N training examples by vectors, without forming it.
 type Products interface {
@@ -15,12 +19,18 @@ func ProductsOf(src Source) Products { return passes{src} }
 
 type passes struct{ src Source }
 
+// productExamples is the number of examples in a tile of a product with J.
+const productExamples = 64
+
 // MulVecTo implements Products.
 func (p passes) MulVecTo(ctx context.Context, dst, v []float64) error {
 	return ordered(ctx, p.src, func(first int, b *Batch) error {
 		c := b.Outputs()
-		b.MulVecTo(dst[first*c:(first+b.Len())*c], v)
-		return nil
+		return par.Do(ctx, par.Tiles(b.Len(), productExamples), func(t int) error {
+			lo, hi := par.Bounds(t, b.Len(), productExamples)
+			b.Slice(lo, hi).MulVecTo(dst[(first+lo)*c:(first+hi)*c], v)
+			return nil
+		})
 	})
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/newton"
-	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -32,10 +31,9 @@ type Posterior struct {
 	formed         *gp.Sites // sites of the JᵀΛJ that is held; nil without
 	scale          float64   // Λ of H̃ relative to those sites
 
-	start    []float64 // parameters at which a refit starts; nil for θ*
-	z        []float64 // ẑ = Σ₀^-½(θ̂ − μ₀)
-	mean     []float64 // θ̂
-	gradient float64   // norm of the gradient in z at the start of the refit's last step, where the sites are
+	start []float64 // parameters at which a refit starts; nil for θ*
+	z     []float64 // ẑ = Σ₀^-½(θ̂ − μ₀)
+	mean  []float64 // θ̂
 }
 
 var _ gp.Latent = (*Posterior)(nil)
@@ -190,13 +188,8 @@ func checkModel(m linearize.ModelFingerprint, b *linearize.Batch) {
 
 // functionAt returns f_lin(x;θ) = F + J(θ − θ*) (E1) at the training examples.
 func (w *Posterior) functionAt(theta []float64) []float64 {
-	f, d := make([]float64, w.n*w.c), newton.Minus(theta, w.theta)
-	const examples = 64
-	_ = par.Do(context.Background(), par.Tiles(w.n, examples), func(t int) error {
-		lo, hi := par.Bounds(t, w.n, examples)
-		w.x.Slice(lo, hi).MulVecTo(f[lo*w.c:hi*w.c], d)
-		return nil
-	})
+	f := make([]float64, w.n*w.c)
+	_ = linearize.ProductsOf(w.x).MulVecTo(context.Background(), f, newton.Minus(theta, w.theta)) // which only a context ends
 	floats.Add(f, dense.Flat(w.x.F))
 	return f
 }

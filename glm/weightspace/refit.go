@@ -2,16 +2,15 @@ package weightspace
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/newton"
-	"github.com/funcgp/funcgp/internal/sites"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -51,105 +50,70 @@ func (w *Posterior) Refit(ctx context.Context, y *gp.Targets) (*Posterior, error
 	return &r, r.newton(ctx, y)
 }
 
-// newton moves w to the mode and to the sites there. Steps far from the mode may be solved by conjugate gradients;
-// the last step always uses the factor of H̃ at its sites.
+// newton moves w to the mode and to the sites there, with the factor of H̃ at earlier sites as the preconditioner of the
+// steps.
 func (w *Posterior) newton(ctx context.Context, y *gp.Targets) error {
 	w.refit = true
-	l, search := &newton.Objective{Y: y}, newton.New(y, w.o.MaxIter, false)
-	at := w.pointAt(w.white.Of(w.theta))
-	if w.start != nil {
-		at = w.pointAt(w.white.Of(w.start))
-		if origin := w.pointAt(make([]float64, len(w.theta))); l.Objective(origin) > l.Objective(at) {
-			at = origin // under another prior the prior mean may be the better start
+	start := w.start
+	if start != nil {
+		l, origin := &newton.Objective{Y: y}, make([]float64, len(w.theta))
+		if l.Objective(w.pointAt(origin)) > l.Objective(w.pointAt(w.white.Of(start))) {
+			start = w.white.Mean // under another prior the prior mean may be the better start
 		}
 	}
-	if y.Scored() {
-		l.Gradient = func(p *newton.Point) []float64 { // J̃ᵀr(f) − z
-			r, c := make([]float64, len(p.F)), w.c
-			for i := range w.n {
-				y.Expand(i, r[i*c:(i+1)*c], nil, nil, p.F[i*c:(i+1)*c])
-			}
-			g := w.pullBack(r)
-			floats.Sub(g, p.Weights)
-			return g
-		}
+	pre := &preconditioner{limit: w.iterations(), factor: func(ctx context.Context, s *gp.Sites) (*precision, error) {
+		return &w.h[0], w.condition(ctx, s)
+	}}
+	if w.conditioned != nil {
+		pre.h = &w.h[0]
 	}
-	var d *direction // the last step
-	for factor := false; d == nil || !d.factored; factor = true {
-		// Where a refit ends by a step without a factor, solve for that step again, with one, and go on from there.
-		var before newton.Search
-		end, err := newton.Find(&search, l, at.F, at, func(f []float64, from *newton.Point) (*newton.Point, error) {
-			at, before = from, search
-			s, err := gp.NewSites(y, mat.NewDense(w.n, w.c, f))
-			if err != nil {
-				return nil, err
-			}
-			if d, err = w.direction(ctx, s, at, factor || search.Steps == search.MaxIter); err != nil {
-				return nil, err
-			}
-			factor = false
-			w.o.Show(gp.StageNewton, search.Steps+1, 0)
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			to := w.pointAt(floats.AddTo(make([]float64, len(d.step)), at.Weights, d.step))
-			if dense.NotFinite(to.F) >= 0 {
-				return nil, errors.New("weightspace: a Newton step of the refit is not finite; scale the targets or raise the prior precision")
-			}
-			return to, nil
-		})
-		if err != nil {
-			return err
-		}
-		if !d.factored {
-			search = before
-			continue
-		}
-		w.setMean(end.Weights)
+	found, err := mode.Find(ctx, w.x, y, w.prior, w.theta, &mode.Options{
+		Outputs: w.x.F, Start: start, Precondition: pre.at, MaxIter: w.o.MaxIter, Progress: w.o.Progress})
+	if err != nil {
+		return err
 	}
-	w.gradient = floats.Norm(d.gradient, 2)
-	w.warnings = append(search.Warnings(), newton.GradientWarnings(w.gradient, floats.Dot(d.gradient, d.step)/2)...)
+	if err := w.condition(ctx, found.Sites); err != nil {
+		return err
+	}
+	// One more step, from f at the mode itself and not as the search summed it: z + H̃⁻¹(J̃ᵀr − z)
+	z := w.white.Of(found.Theta)
+	at, err := gp.NewSites(y, mat.NewDense(w.n, w.c, w.pointAt(z).F))
+	if err != nil {
+		return err
+	}
+	gradient := newton.Minus(w.pullBack(dense.Flat(at.Residual)), z)
+	step := slices.Clone(gradient)
+	w.h[0].solve(step)
+	if w.warnings = found.Warnings; found.GradientNorm <= newton.SmallGap {
+		w.warnings = append(w.warnings, newton.GradientWarnings(floats.Norm(gradient, 2), floats.Dot(gradient, step)/2)...)
+	}
+	floats.Add(z, step)
+	w.setMean(z)
 	return nil
 }
 
-// A direction is a Newton step of the refit.
-type direction struct {
-	gradient []float64 // J̃ᵀr − z
-	step     []float64 // H̃⁻¹ times the gradient
-	factored bool      // the step was solved with the factor of H̃ at its sites
+// A preconditioner is H̃⁻¹ at the sites of an earlier Newton step.
+type preconditioner struct {
+	factor func(ctx context.Context, s *gp.Sites) (*precision, error) // factors H̃ at s
+	limit  int                                                        // steps of conjugate gradients that take as long
+	h      *precision
+	steps  int // of conjugate gradients since it was factored
 }
 
-// direction returns the Newton step from the point at, whose sites are s. Where w has a factor of H̃ at other
-// sites, it solves for the step by conjugate gradients. It factors H̃ at s where these do not converge, and where
-// factor is true.
-func (w *Posterior) direction(ctx context.Context, s *gp.Sites, at *newton.Point, factor bool) (*direction, error) {
-	d := &direction{gradient: w.pullBack(dense.Flat(s.Residual))}
-	floats.Sub(d.gradient, at.Weights)
-	if limit := w.iterations(); !factor && limit > 0 && w.conditioned != nil && !w.isOf(s) {
-		cg := newton.ConjugateGradients{Residual: newton.StepResidual,
-			Precondition: func(v *mat.Dense) error { w.h[0].solve(v.RawRowView(0)); return nil },
-			Times: func(v *mat.Dense) (*mat.Dense, error) { // H̃v = v + J̃ᵀΛJ̃v
-				f := make([]float64, w.n*w.c)
-				w.x.MulVecTo(f, floats.MulTo(make([]float64, len(w.white.Root)), w.white.Root, v.RawRowView(0)))
-				out := w.pullBack(sites.MulBlocks(s.Lambda, f))
-				floats.Add(out, v.RawRowView(0))
-				return dense.RowOf(out), nil
-			}}
-		step, settled, err := cg.Solve(ctx, dense.RowOf(d.gradient), limit)
-		if err != nil {
+// at returns the preconditioner for a Newton step at the sites s. It is made anew where the steps of conjugate gradients
+// with the last one took longer than that.
+func (p *preconditioner) at(ctx context.Context, s *gp.Sites) (func(z []float64), error) {
+	if p.h == nil || p.steps > p.limit {
+		p.h, p.steps = nil, 0 // its memory is free before the next is made
+		var err error
+		if p.h, err = p.factor(ctx, s); err != nil {
 			return nil, err
 		}
-		if settled {
-			d.step = step.RawRowView(0)
-			return d, nil
-		}
 	}
-	if err := w.condition(ctx, s); err != nil {
-		return nil, err
-	}
-	d.step, d.factored = slices.Clone(d.gradient), true
-	w.h[0].solve(d.step)
-	return d, nil
+	return func(z []float64) {
+		p.steps++
+		p.h.solve(z)
+	}, nil
 }
 
 const (
@@ -161,9 +125,9 @@ const (
 	factorSpeed = 25
 )
 
-// iterations returns the number of conjugate gradient steps that take about half the time of a factorization of H̃.
-// A step takes 2·P² operations for two triangular solves, and a product with J and one with Jᵀ. A factorization
-// takes N·C·P² + P³/3 operations.
+// iterations returns the number of conjugate gradient steps that take about one and a half times as long as a
+// factorization of H̃. A step takes 2·P² operations for two triangular solves, and a product with J and one with Jᵀ. A
+// factorization takes N·C·P² + P³/3 operations.
 func (w *Posterior) iterations() int {
 	p := float64(len(w.theta))
 	if p < fewParameters {
@@ -183,7 +147,7 @@ func (w *Posterior) iterations() int {
 		step += 4 * float64(rows) * float64(linearize.Width(b))
 	}
 	factorization := float64(n*c)*p*p + p*p*p/3
-	return int(factorization / (2 * factorSpeed * step))
+	return int(1.5 * factorization / (factorSpeed * step))
 }
 
 func (w *Posterior) pointAt(z []float64) *newton.Point {

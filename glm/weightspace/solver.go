@@ -97,7 +97,14 @@ func RefitSums(ctx context.Context, x linearize.Source, y *gp.Targets, prior ntk
 	if err != nil {
 		return nil, err
 	}
-	pre := &preconditioner{f: f}
+	// A step of conjugate gradients takes about 4·N·C·P operations, and H̃ N·C·P², factorSpeed times as fast.
+	pre := &preconditioner{limit: len(theta) / (4 * factorSpeed), factor: func(ctx context.Context, s *gp.Sites) (*precision, error) {
+		h, err := f.precision(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		return &h.h[0], nil
+	}}
 	search := &mode.Options{Outputs: outputs, Start: start, Precondition: pre.at, Gradient: mode.Close(y), MaxIter: f.o.MaxIter, Progress: f.o.Progress}
 	found, err := mode.Find(ctx, x, y, prior, theta, search)
 	if err != nil {
@@ -139,29 +146,6 @@ func (f *sums) precision(ctx context.Context, s *gp.Sites) (*BlockPosterior, err
 	at := f.structured
 	at.sites, at.local = s, sites.Of(s)
 	return at.blocks(ctx, []group{allOf(len(f.theta))})
-}
-
-// A preconditioner is H̃⁻¹ at the sites of an earlier Newton step.
-type preconditioner struct {
-	f     *sums
-	h     *BlockPosterior
-	steps int // of conjugate gradients since it was made
-}
-
-// at returns the preconditioner for a Newton step at the sites s. It is made anew where the steps of conjugate gradients
-// with the last one took longer than that: a step takes about 4·N·C·P operations, and H̃ N·C·P², factorSpeed times as fast.
-func (p *preconditioner) at(ctx context.Context, s *gp.Sites) (func(z []float64), error) {
-	if p.h == nil || p.steps > len(p.f.theta)/(4*factorSpeed) {
-		p.h, p.steps = nil, 0 // its memory is free before the next is made
-		var err error
-		if p.h, err = p.f.precision(ctx, s); err != nil {
-			return nil, err
-		}
-	}
-	return func(z []float64) {
-		p.steps++
-		p.h.h[0].solve(z)
-	}, nil
 }
 
 // Jacobian implements gp.Solver, by J H⁻¹Σ₀⁻¹. A parameter of variance 0 has no part in it.

@@ -216,6 +216,9 @@ func (m *modeSearch) from(ctx context.Context, at *newton.Point) (*Mode, error) 
 			if err != nil {
 				return nil, err
 			}
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
 			m.o.Progress(gp.StageNewton, search.Steps+1, 0)
 			gradient, err := m.pullBack(ctx, m.o.Products, dense.Flat(s.Residual))
 			if err != nil {
