@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // A weightsTable is a table of two features and a class, of which the later ones are rarer.
@@ -254,8 +256,8 @@ func TestRowWeights(t *testing.T) {
 		model, saved := filepath.Join(w.dir, "net.onnx"), filepath.Join(w.dir, "a.gp")
 		weight := func(i int) int { return i % 4 }
 		plain, repeated, kept := w.write(t, "plain.csv", nil), w.write(t, "repeated.csv", weight), w.write(t, "kept.csv", func(i int) int { return min(1, weight(i)) })
-		weighted := func(name string, weight func(i int) int) string {
-			lines := strings.Split(strings.TrimSpace(read(t, plain)), "\n")
+		weighted := func(rows, name string, weight func(i int) int) string {
+			lines := strings.Split(strings.TrimSpace(read(t, rows)), "\n")
 			for i, line := range lines {
 				fields := strings.Split(line, ",")
 				of := "w"
@@ -268,7 +270,7 @@ func TestRowWeights(t *testing.T) {
 			require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o644))
 			return path
 		}
-		table, left := weighted("table.csv", weight), weighted("left.csv", func(i int) int { return min(1, weight(i)) })
+		table, left := weighted(plain, "table.csv", weight), weighted(plain, "left.csv", func(i int) int { return min(1, weight(i)) })
 		succeed(t, "train", "--quiet", "--data", plain, "--arch", c.arch, "--out", model, "--lbfgs", "20", "--epochs", "2", "--standardize", "no", "--likelihood", likelihood)
 		common := []string{"--model", model, "--input", plain, "--at", "3", "--likelihood", likelihood}
 		if c.weights != "" {
@@ -283,6 +285,17 @@ func TestRowWeights(t *testing.T) {
 		first, b := predictedBy(t, with(append(all, "--data", table, "--row-weights", "w")...)...)
 		requireSameAnswers(t, want, first, a, b)
 		require.Equal(t, "w", b.Fit.Loss["row_weights"])
+
+		if c.weights != "" { // another label of a row comes with the weight of its class, times the row's own
+			changed := *w
+			changed.class = slices.Clone(w.class)
+			changed.class[7] = 1 - w.class[7]
+			other := weighted(changed.write(t, "changed.csv", nil), "other.csv", weight)
+			asked := append([]string{"--model", model, "--class-weights", c.weights, "--row-weights", "w", "--prior-precision", "1", "--test-data", table, "--index", "2"}, all...)
+			flip := decode[result.Report](t, succeed(t, slices.Concat([]string{"explain", "--json", "--quiet", "--standardize", "no", "--data", table, "--flip", fmt.Sprintf("7=%d", changed.class[7])}, asked)...))
+			rows, _ := predictedBy(t, append(asked, "--data", other)...)
+			require.InDeltaSlice(t, flat(rows[0].Mean), []float64{float64(flip.Flip.Mean[0])}, 1e-8)
+		}
 
 		// Rows of weight 0 are not there for the calibration either.
 		want, a = predictedBy(t, with("--data", kept)...)

@@ -346,6 +346,9 @@ func (p *Problem) Relabelled(at, classes []int) *gp.Targets {
 	to.Y = mat.DenseCopyOf(to.Y)
 	for k, i := range at {
 		y, weight := p.relabelled(classes[k])
+		if own := p.Examples.Train.Weights; own != nil {
+			weight *= own[i]
+		}
 		if to.Y.SetRow(i, y); weight > 0 {
 			to.Weights[i] = weight
 		}
