@@ -38,7 +38,7 @@ type explainVerb struct {
 	byLayer         bool
 	influence       bool
 	terms, contrast string
-	html, png, csv  string
+	html, csv       string
 	kernel          gp.Terms         // parsed from terms by check
 	sources         []problem.Source // the networks, found by check
 
@@ -85,8 +85,8 @@ error bar of a term is its standard error over the networks, which were trained 
   gpexplain explain --train-count 500 --index 6 --smallest-flip
   gpexplain explain --input digit.png
   gpexplain explain --json --top 100 --train-count 500`,
-		flags: s.add, check: s.check, run: s.run, writes: []string{"html", "png", "csv", "out"}, files: s.files,
-		rules: append(s.part.rules("html", "png", "csv", "by-layer", "influence", "without", "flip", "smallest-flip", "json"),
+		flags: s.add, check: s.check, run: s.run, writes: []string{"html", "csv", "out"}, files: s.files,
+		rules: append(s.part.rules("html", "csv", "by-layer", "influence", "without", "flip", "smallest-flip", "json"),
 			flags.AtLeast(1, "top"),
 			flags.OneOf("terms", kernels),
 			flags.For("smallest-flip", "", "flip-most", "flip-tries"),
@@ -114,7 +114,6 @@ func (s *explainVerb) add(c *cobra.Command) {
 	f.BoolVar(&s.influence, "influence", false, "tell for each listed row what it does together with many: the output with the row less without it, the other rows at half of their weight; it takes another factor of the kernel (--method exact or kept)")
 	s.part.add(c, "write what part `I/N` of the training rows contributes, 0/N to N-1/N, for gpexplain merge")
 	f.StringVar(&s.html, "html", "", "write a page to `FILE`")
-	f.StringVar(&s.png, "png", "", "write a picture to `FILE`")
 	f.StringVar(&s.csv, "csv", "", "write the listed terms of all rows as a table to `FILE`: numbers but similarity are in the unit of the output, and a positive value raises it")
 }
 
@@ -278,8 +277,7 @@ type about struct {
 
 func (s *explainVerb) about(ctx context.Context, c *console.Console, list []*problem.Problem) (a about, err error) {
 	p := list[0]
-	pages := s.html != "" || s.png != ""
-	if a.Origin, err = origin(ctx, c, p, pages); err != nil {
+	if a.Origin, err = origin(ctx, c, p, s.html != ""); err != nil {
 		return a, err
 	}
 	a.Record.Says = result.NoCause
@@ -293,7 +291,7 @@ func (s *explainVerb) about(ctx context.Context, c *console.Console, list []*pro
 			a.Record.Networks = append(a.Record.Networks, result.FileSum{Name: p.Model.Name, SHA256: sum})
 		}
 	}
-	if pages {
+	if s.html != "" {
 		a.spread, err = p.Spread(ctx)
 	}
 	return a, err
@@ -329,7 +327,7 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	if s.byLayer {
 		names.Layers, o.Layers = layers(p, q, batch)
 	}
-	if s.html != "" || s.png != "" {
+	if s.html != "" {
 		o.Sides, o.Similar, o.Curve = true, mostSimilar(p), true
 	}
 	list, err := s.explanations(ctx, q, o, batch)
@@ -411,9 +409,6 @@ func (s *explainVerb) write(ctx context.Context, c *console.Console, p *problem.
 		Classes: r.Classes, Columns: p.OutputNames(), Spread: a.spread, Interval: x.interval}
 	r.Record, r.Timings = &a.Record, c.TimingsSoFar()
 	if err := writePage(c, numbered(s.html, rows, i), page.WriteHTML, &unread); err != nil {
-		return err
-	}
-	if err := writePage(c, numbered(s.png, rows, i), page.WritePNG, &unread); err != nil {
 		return err
 	}
 	r.Timings = c.Timings()

@@ -169,7 +169,7 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 		r.Prediction = meanPrediction(p, predictions, f)
 		names := p.TrainingRows()
 		o := &explain.Options{Terms: s.kernel, Top: s.top, Groups: names.Groups()}
-		if s.html != "" || s.png != "" {
+		if s.html != "" {
 			o.Sides, o.Similar, o.Curve = true, mostSimilar(p), true
 		}
 		for t := range members[0].explanations[i] {

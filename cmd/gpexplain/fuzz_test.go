@@ -48,7 +48,6 @@ var words = map[string][]string{
 	"--terms":            {"posterior", "raw", "all"},
 	"--contrast":         {"0,1", "4,9", "4,4", "4", "x,y"},
 	"--html":             {"out.html", "none/out.html", ".", "-", "tiny.onnx"},
-	"--png":              {"out.png", "out.html", "/dev/full"},
 	"--link":             {"exact", "qmc", "probit", "mc", "bridge", "fast"},
 	"--samples":          {"1", "20", "0"},
 	"--test-index":       {"rows.txt", "none.txt", ""},

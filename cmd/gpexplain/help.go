@@ -29,7 +29,7 @@ var groups = []group{
 			"standardize input-mean input-sd target-mean target-sd"},
 	{"The rows", "index input", "test-index all invert"},
 	{"The posterior", "posterior method", "inducing within certify select at refit tune-prior calibrate structure predictive inducing-file select-only"},
-	{"What is written", "out html csv json", "png quiet verbose strict force"},
+	{"What is written", "out html csv json", "quiet verbose strict force"},
 	{"The run", "", "seed shard checkpoint workers max-memory profile"},
 }
 
@@ -124,6 +124,9 @@ func noVerb(root *cobra.Command, args []string) error {
 	return job.Usagef("there is no verb %q; see gpexplain help", name)
 }
 
+// goneFlags are flags of earlier versions, and what to do instead.
+var goneFlags = map[string]string{"png": "write a page by --html and print it"}
+
 // flagError says what is wrong with a flag, which flag was meant, and where its help
 // is.
 func flagError(c *cobra.Command, err error) error {
@@ -139,6 +142,9 @@ func flagError(c *cobra.Command, err error) error {
 		name := e.GetSpecifiedName()
 		if letters := e.GetSpecifiedShortnames(); letters != "" {
 			what, name = "unknown flag: -"+letters, letters
+		}
+		if instead, ok := goneFlags[name]; ok {
+			return job.Usagef("--%s is gone; %s", name, instead)
 		}
 		if near := strings.Replace(job.DidYouMean(name, names), "mean ", "mean --", 1); near != "" {
 			return job.Usagef("%s%s", what, near)

@@ -22,7 +22,7 @@ func TestWritesThroughDanglingLinks(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	for name, args := range map[string][]string{
 		"page":  small("explain", "--html"),
-		"image": small("explain", "--png"),
+		"table": small("explain", "--csv"),
 		"list":  small("importances", "--html"),
 		"fit":   small("fit", "-o"),
 		"net":   {"train", "--data", "digits:100,20", "--arch", "mlp:3-10", "--epochs", "1", "--lbfgs", "1", "--out"},
@@ -42,7 +42,7 @@ func TestWritesThroughDanglingLinks(t *testing.T) {
 	require.Contains(t, refuse(t, 1, small("explain", "--html", bad, "--model", "absent")...), "cannot write "+bad+": no such file or directory; create its directory first")
 	twin := filepath.Join(dir, "twin")
 	require.NoError(t, os.Symlink(filepath.Join(other, "none", "x"), twin))
-	require.Contains(t, refuse(t, 2, small("explain", "--html", bad, "--png", twin)...), "--html and --png both name "+twin)
+	require.Contains(t, refuse(t, 2, small("explain", "--html", bad, "--csv", twin)...), "--html and --csv both name "+twin)
 }
 
 // A checkpoint's link outlives the checkpoint, as a link to nothing.
@@ -70,7 +70,6 @@ func TestUnwritable(t *testing.T) {
 		}
 		for _, args := range [][]string{
 			small("explain", "--html", path),
-			small("explain", "--png", path),
 			small("importances", "--html", path),
 			{"train", "--data", "digits:100,20", "--arch", "mlp:3-10", "--epochs", "1", "--lbfgs", "1", "--out", path},
 		} {

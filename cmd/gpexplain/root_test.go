@@ -48,11 +48,11 @@ func TestUsage(t *testing.T) {
 		"explain --contrast 4,4",
 		"explain --contrast a,b",
 		"explain --contrast 4,5 --classes 4,9",
-		"explain --html a --png a",
-		"explain --html ./a --png a",
+		"explain --html a --csv a",
+		"explain --html ./a --csv a",
 		"explain --html a.csv --data a.csv",
 		"explain --html m.onnx --model m.onnx",
-		"explain --png a --input a",
+		"explain --csv a --input a",
 		"explain --html -",
 		"explain --refit=maybe",
 		"explain --model missing.onnx --prior-precision 0",
@@ -164,6 +164,7 @@ func TestUsage(t *testing.T) {
 // The message of a wrong word says what may have been meant, or where help is.
 func TestUsageMessages(t *testing.T) {
 	for line, want := range map[string]string{
+		"explain --png a":                      "--png is gone; write a page by --html and print it",
 		"explain --bogus":                      "unknown flag: --bogus; see gpexplain explain --help",
 		"explain --tpo 3":                      "unknown flag: --tpo; did you mean --top?",
 		"explain -top 3":                       "unknown flag: -top; did you mean --top?",

@@ -64,7 +64,6 @@ func TestFullDisk(t *testing.T) {
 		path := filepath.Join(dir, name)
 		for _, args := range [][]string{
 			small("explain", "--html", path),
-			small("explain", "--png", path),
 			small("importances", "--html", path),
 			{"train", "--data", "digits:100,20", "--arch", "mlp:9-10", "--epochs", "1", "--lbfgs", "1", "--out", path},
 		} {

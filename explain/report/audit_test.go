@@ -107,7 +107,6 @@ func TestDisagreementComesFirst(t *testing.T) {
 	require.Contains(t, page, "Calibrated and averaged over the networks that fit the training data, default is more probable: 0.600 ± ")
 	require.Contains(t, page, "Labelled default: the average is right, the network is not")
 	require.NotContains(t, page, "Correct")
-	require.NoError(t, p.WritePNG(io.Discard))
 	p.Report.Prediction.Probability = []result.Float{0.5, 0.5}
 	require.NotContains(t, text(t, p, 0), "UNDECIDED", "an even average does not disagree")
 }
@@ -143,7 +142,6 @@ func TestAlarmsComeFirst(t *testing.T) {
 			require.Contains(t, page, want, name)
 		}
 	}
-	require.NoError(t, p.WritePNG(io.Discard))
 	p.Report.Fit.Preflight = &result.Preflight{Verdict: "ok", TrainNLL: 0.1, GradientNorm: 1, LargestInput: 2}
 	p.Report.Fit.Warnings = p.Report.Fit.Warnings[:1]
 	require.Contains(t, html(t, p), "✓ passed")
@@ -186,7 +184,6 @@ func TestInterval(t *testing.T) {
 	p.Quantity, p.Interval, p.Report.Prediction.Mean = "log rate of visits", []float64{0, 7}, []result.Float{0}
 	require.NotContains(t, html(t, p), "inner band")
 	require.Contains(t, html(t, p), "95 % interval of a new observation: 0.00 to 7.00.")
-	require.NoError(t, p.WritePNG(io.Discard))
 }
 
 // The table beside other rows marks what is at least half a standard deviation away
@@ -234,7 +231,6 @@ func TestComparison(t *testing.T) {
 	require.Contains(t, c.Note, "The 20 of 50 features in which these rows differ most.")
 	require.Len(t, c.Columns, 2*comparedRows)
 	require.Contains(t, html(t, p), "The other 30 features of this row")
-	require.NoError(t, p.WritePNG(io.Discard))
 }
 
 // Names of classes and rows are wherever a class or row is, on all pages.

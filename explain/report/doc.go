@@ -1,5 +1,5 @@
 // Package report writes explanations and predictions: a Report as JSON for other
-// programs, and a Page as text, HTML or PNG for people. The same holds for the
+// programs, and a Page as text or HTML for people. The same holds for the
 // importances of training examples, an ImportanceReport and an ImportancePage.
 //
 //	report := &report.Report{Outputs: outputs, Fit: fit} // Outputs from Rows.Output

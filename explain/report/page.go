@@ -10,8 +10,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 )
 
-// A Page shows a Report to people: WriteText for a terminal, WriteHTML for a
-// browser or a printer, WritePNG for a slide.
+// A Page shows a Report to people: WriteText for a terminal, WriteHTML for a browser or a printer.
 type Page struct {
 	Report *result.Report
 	// Classes are the names of the classes in the order of the probabilities,

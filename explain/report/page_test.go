@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"image/png"
 	"io"
 	"math"
 	"regexp"
@@ -140,33 +139,12 @@ func TestNamesAreEscaped(t *testing.T) {
 func TestPagesAreTheSameEachTime(t *testing.T) {
 	testref.Long(t, "draws every page four times, by one goroutine")
 	for name, p := range pages(t) {
-		for kind, write := range map[string]func(io.Writer) error{"HTML": p.WriteHTML, "PNG": p.WritePNG} {
+		for kind, write := range map[string]func(io.Writer) error{"HTML": p.WriteHTML} {
 			var a, b bytes.Buffer
 			require.NoError(t, write(&a))
 			require.NoError(t, write(&b))
 			require.Equal(t, a.Bytes(), b.Bytes(), name+" "+kind)
 		}
-	}
-}
-
-// The chart is a PNG of the expected width that shows both colours.
-func TestPNG(t *testing.T) {
-	testref.Long(t, "draws every page and looks at each pixel, by one goroutine")
-	for name, p := range pages(t) {
-		var b bytes.Buffer
-		require.NoError(t, p.WritePNG(&b))
-		img := testref.Must(png.Decode(&b))(t)
-		size := img.Bounds()
-		require.Equal(t, pngWidth*pngDPI/72, size.Dx(), name)
-		seen := map[[3]uint32]int{}
-		for y := range size.Dy() {
-			for x := range size.Dx() {
-				r, g, b, _ := img.At(x, y).RGBA()
-				seen[[3]uint32{r >> 8, g >> 8, b >> 8}]++
-			}
-		}
-		require.Greater(t, seen[[3]uint32{uint32(pngFor.R), uint32(pngFor.G), uint32(pngFor.B)}], 1000, name)
-		require.Greater(t, seen[[3]uint32{uint32(pngInk.R), uint32(pngInk.G), uint32(pngInk.B)}], 100, name)
 	}
 }
 
@@ -205,12 +183,10 @@ func TestUndefinedNumbers(t *testing.T) {
 	p.Report.Prediction = result.Prediction{Class: 9}
 	require.Contains(t, text(t, p, 0), "sum to zero")
 	require.NotContains(t, html(t, p), "NaN")
-	require.NoError(t, p.WritePNG(io.Discard))
 
 	o.Contributions = nil
 	text(t, p, 0)
 	html(t, p)
-	require.NoError(t, p.WritePNG(io.Discard))
 }
 
 func TestReportsThatCannotBeShown(t *testing.T) {
@@ -225,7 +201,7 @@ func TestReportsThatCannotBeShown(t *testing.T) {
 	} {
 		p := good()
 		breakIt(p)
-		for _, write := range []func(io.Writer) error{p.WriteHTML, p.WritePNG, func(w io.Writer) error { return p.WriteText(w, 0) }} {
+		for _, write := range []func(io.Writer) error{p.WriteHTML, func(w io.Writer) error { return p.WriteText(w, 0) }} {
 			require.ErrorContains(t, write(io.Discard), want)
 		}
 	}
@@ -241,7 +217,7 @@ func TestWriteErrorsAreReported(t *testing.T) {
 	p := pages(t)["right"]
 	i := newDemo(1, 20, 4, 4, 9).importances(5)
 	for _, write := range []func(io.Writer) error{
-		p.WriteHTML, p.WritePNG, p.Report.WriteJSON, i.WriteHTML,
+		p.WriteHTML, p.Report.WriteJSON, i.WriteHTML,
 		func(w io.Writer) error { return p.WriteText(w, 0) },
 		func(w io.Writer) error { return i.WriteText(w, 0) },
 	} {

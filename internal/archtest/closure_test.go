@@ -60,7 +60,7 @@ func reaches(t *testing.T, pkg string, prefixes ...string) []string {
 }
 
 var (
-	drawing = []string{"golang.org/x/image", "codeberg.org/go-fonts", "html/template", "text/template", "gonum.org/v1/plot"}
+	drawing = []string{"golang.org/x/image", "html/template", "text/template", "gonum.org/v1/plot"}
 	onnx    = []string{module + "internal/onnx", "google.golang.org/protobuf"}
 )
 
