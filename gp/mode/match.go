@@ -120,22 +120,15 @@ func FindMatch(ctx context.Context, src linearize.Source, y *gp.Targets, prior n
 		d.Products = linearize.ProductsOf(src)
 	}
 	m := &matchSearch{o: d, tolerance: d.Tolerance, least: math.Log(d.Least)}
-	m.white = newton.NewWhitened(prior, len(theta))
+	var f []float64
 	var err error
-	outputs := d.Outputs
-	if outputs == nil {
-		if outputs, err = linearize.Outputs(ctx, src); err != nil {
-			return nil, err
-		}
+	if m.jacobian, f, err = newJacobian(ctx, src, prior, theta, d.Outputs); err != nil {
+		return nil, err
 	}
-	n, c := outputs.Dims()
-	if n != src.Len() {
-		panic("mode: outputs and examples differ in number")
-	}
+	n, c := m.n, m.c
 	if err := y.CheckFor(n, c); err != nil {
 		return nil, err
 	}
-	f := dense.Flat(outputs)
 	if i := dense.NotFinite(f); i >= 0 {
 		return nil, &gp.NotFiniteError{What: "network output", Row: i / c, Output: i % c, Value: f[i]}
 	}
@@ -158,8 +151,8 @@ func FindMatch(ctx context.Context, src linearize.Source, y *gp.Targets, prior n
 
 // A matchSearch looks for whitened parameters z and the factor e^t, where v = μ₀ + Σ₀^½ z.
 type matchSearch struct {
-	o         MatchOptions
-	white     newton.Whitened
+	o MatchOptions
+	jacobian
 	span      *span
 	tolerance float64 // for t
 	least     float64 // least t
@@ -175,7 +168,7 @@ type matchSearch struct {
 // start computes the prior mean and makes θ* the first direction.
 func (m *matchSearch) start(ctx context.Context, f, theta []float64) error {
 	// m = f + J(μ₀ − θ*)
-	if err := m.push(ctx, m.span.mean, newton.Minus(m.white.Mean, theta)); err != nil {
+	if err := m.pass().MulVecTo(ctx, m.span.mean, newton.Minus(m.white.Mean, theta)); err != nil {
 		return err
 	}
 	floats.Add(m.span.mean, f)
@@ -200,7 +193,7 @@ func (m *matchSearch) start(ctx context.Context, f, theta []float64) error {
 	if err := m.span.residuals(ctx, r, nil); err != nil {
 		return err
 	}
-	z, err := m.pull(ctx, r)
+	z, err := m.pull(ctx, m.pass(), r)
 	if err != nil {
 		return err
 	}
@@ -224,7 +217,7 @@ func (m *matchSearch) find(ctx context.Context) (*Match, error) {
 		if err := m.span.residuals(ctx, r, m.coef); err != nil {
 			return nil, err
 		}
-		q, err := m.pull(ctx, r)
+		q, err := m.pull(ctx, m.pass(), r)
 		if err != nil {
 			return nil, err
 		}
@@ -458,8 +451,8 @@ func (m *matchSearch) settle(ctx context.Context, limit int) (*settled, error) {
 // add adds the direction d to the span. d must be orthogonal to the span, and norm must be ‖d‖.
 func (m *matchSearch) add(ctx context.Context, d []float64, norm float64) error {
 	floats.Scale(1/norm, d)
-	f := make([]float64, len(m.span.mean))
-	if err := m.push(ctx, f, floats.MulTo(make([]float64, len(d)), m.white.Root, d)); err != nil {
+	f, err := m.push(ctx, m.pass(), d)
+	if err != nil {
 		return err
 	}
 	if dense.NotFinite(f) >= 0 {
@@ -477,21 +470,9 @@ func (m *matchSearch) add(ctx context.Context, d []float64, norm float64) error 
 	return nil
 }
 
-// push writes J v to dst.
-func (m *matchSearch) push(ctx context.Context, dst, v []float64) error {
+// pass counts a product with J or Jᵀ.
+func (m *matchSearch) pass() linearize.Products {
 	m.passes++
 	m.o.Show(StageMatch, m.passes, 0)
-	return m.o.Products.MulVecTo(ctx, dst, v)
-}
-
-// pull returns J̃ᵀu, P numbers.
-func (m *matchSearch) pull(ctx context.Context, u []float64) ([]float64, error) {
-	m.passes++
-	m.o.Show(StageMatch, m.passes, 0)
-	g := make([]float64, len(m.white.Root))
-	if err := m.o.Products.MulTransVecTo(ctx, g, u); err != nil {
-		return nil, err
-	}
-	floats.Mul(g, m.white.Root)
-	return g, nil
+	return m.o.Products
 }

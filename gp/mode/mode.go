@@ -44,11 +44,9 @@ type Options struct {
 	// Gradient is the norm of the gradient (Mode.GradientNorm) at which the search ends; 0 means that it ends when
 	// steps no longer move or gain anything.
 	Gradient float64
-	// Curvature is an approximation of the diagonal of JᵀΛJ, P numbers, for a preconditioner; nil means none.
-	Curvature []float64
-	// Precondition, if not nil, replaces Curvature. It is called with the sites of each Newton step, and returns a
-	// function that replaces z, P numbers, by an approximation of (I + J̃ᵀΛJ̃)⁻¹z with J̃ = JΣ₀^½. The function
-	// must be linear, symmetric and positive definite. If it is nil, z stays unchanged.
+	// Precondition, if not nil, is called with the sites of each Newton step, and returns a function that replaces z, P
+	// numbers, by an approximation of (I + J̃ᵀΛJ̃)⁻¹z with J̃ = JΣ₀^½. The function must be linear, symmetric and
+	// positive definite. If it is nil, z stays unchanged.
 	Precondition func(ctx context.Context, s *gp.Sites) (func(z []float64), error)
 	// State, if not nil, is called before each Newton step with a state from which Resume can go on. It must not
 	// change or keep the state. An error ends the search. It is not called for a gp.Scored likelihood, whose steps
@@ -97,7 +95,7 @@ func Find(ctx context.Context, src linearize.Source, y *gp.Targets, prior ntk.Pr
 	if o != nil {
 		d = *o
 	}
-	if d.MaxIter < 0 || d.MaxProducts < 0 || d.Gradient < 0 || d.Curvature != nil && len(d.Curvature) != p || d.Start != nil && len(d.Start) != p {
+	if d.MaxIter < 0 || d.MaxProducts < 0 || d.Gradient < 0 || d.Start != nil && len(d.Start) != p {
 		panic("mode: invalid options of Find")
 	}
 	d.MaxIter, d.MaxProducts = cmp.Or(d.MaxIter, 100), cmp.Or(d.MaxProducts, 1000)
@@ -107,36 +105,16 @@ func Find(ctx context.Context, src linearize.Source, y *gp.Targets, prior ntk.Pr
 	if d.Progress == nil {
 		d.Progress = func(string, int, int) {}
 	}
-	m := &modeSearch{o: d, y: y, exact: linearize.ProductsOf(src), theta: theta}
-	m.differ = o != nil && o.Products != nil
-	m.rough = m.differ
-	m.white = newton.NewWhitened(prior, len(theta))
-	if m.o.Outputs != nil {
-		var n int
-		if n, m.c = m.o.Outputs.Dims(); n != src.Len() {
-			panic("mode: outputs and examples differ in number")
-		}
-		m.outputs = dense.Flat(m.o.Outputs)
-	} else {
-		model := linearize.ModelFingerprint{Parameters: linearize.SumOf(theta)}
-		err := src.Batches(ctx, func(_ int, b *linearize.Batch) error {
-			if b.P != len(theta) {
-				panic("mode: the length of theta is not the batch's number of parameters")
-			}
-			if d := model.Mismatch(b.Model); d != "" {
-				panic("mode: the examples are not linearized at theta: " + d)
-			}
-			m.c = b.Outputs()
-			m.outputs = append(m.outputs, dense.Flat(b.F)...)
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
+	jacobian, outputs, err := newJacobian(ctx, src, prior, theta, d.Outputs)
+	if err != nil {
+		return nil, err
 	}
-	if len(m.outputs) == 0 {
+	if len(outputs) == 0 {
 		return nil, gp.ErrNoExamples
 	}
+	m := &modeSearch{o: d, y: y, exact: linearize.ProductsOf(src), theta: theta, outputs: outputs, jacobian: jacobian}
+	m.differ = o != nil && o.Products != nil
+	m.rough = m.differ
 	if s := m.o.Resume; s != nil {
 		if len(s.Z) != len(theta) || len(s.F) != len(m.outputs) {
 			panic("mode: a state of another search")
@@ -178,15 +156,14 @@ func (m *modeSearch) values(ctx context.Context, products linearize.Products, v 
 
 // A modeSearch looks for whitened parameters z, θ = μ₀ + Σ₀^½ z, in the same way as the refit of a Posterior.
 type modeSearch struct {
-	o        Options
-	y        *gp.Targets
-	exact    linearize.Products
-	differ   bool      // Options.Products are not those of the source
-	rough    bool      // function values are by Options.Products, which need not be exact
-	theta    []float64 // θ*
-	outputs  []float64 // f(x;θ*), N·C
-	white    newton.Whitened
-	c        int // C
+	o       Options
+	y       *gp.Targets
+	exact   linearize.Products
+	differ  bool      // Options.Products are not those of the source
+	rough   bool      // function values are by Options.Products, which need not be exact
+	theta   []float64 // θ*
+	outputs []float64 // f(x;θ*), N·C
+	jacobian
 	products int // number of H̃v so far
 }
 
@@ -220,7 +197,7 @@ func (m *modeSearch) from(ctx context.Context, at *newton.Point) (*Mode, error) 
 				return nil, err
 			}
 			m.o.Progress(gp.StageNewton, search.Steps+1, 0)
-			gradient, err := m.pullBack(ctx, m.o.Products, dense.Flat(s.Residual))
+			gradient, err := m.pull(ctx, m.o.Products, dense.Flat(s.Residual))
 			if err != nil {
 				return nil, err
 			}
@@ -269,18 +246,14 @@ const loosest = .1
 // gradient fell in the last step, the looser the next one is solved (Eisenstat and Walker, "Choosing the forcing
 // terms in an inexact Newton method", SIAM J. Sci. Comput. 17, 1996), and none better than the end of the search needs.
 func (m *modeSearch) step(ctx context.Context, s *gp.Sites, at *newton.Point, gradient []float64, norm, last float64) (*newton.Point, error) {
-	precondition := func(v []float64) {
-		for i, h := range m.o.Curvature {
-			v[i] /= 1 + m.white.Root[i]*m.white.Root[i]*h
-		}
-	}
+	precondition := func([]float64) {}
 	if m.o.Precondition != nil {
 		own, err := m.o.Precondition(ctx, s)
 		if err != nil {
 			return nil, err
 		}
-		if precondition = own; own == nil {
-			precondition = func([]float64) {}
+		if own != nil {
+			precondition = own
 		}
 	}
 	var f []float64
@@ -292,7 +265,7 @@ func (m *modeSearch) step(ctx context.Context, s *gp.Sites, at *newton.Point, gr
 			if f, err = m.push(ctx, m.o.Products, v.RawRowView(0)); err != nil {
 				return nil, err
 			}
-			out, err := m.pullBack(ctx, m.o.Products, sites.MulBlocks(s.Lambda, f))
+			out, err := m.pull(ctx, m.o.Products, sites.MulBlocks(s.Lambda, f))
 			if err != nil {
 				return nil, err
 			}
@@ -323,19 +296,39 @@ func (m *modeSearch) step(ctx context.Context, s *gp.Sites, at *newton.Point, gr
 	return &newton.Point{Weights: floats.AddTo(d, d, at.Weights), F: moved}, nil
 }
 
-// push returns J̃ v, N·C numbers.
-func (m *modeSearch) push(ctx context.Context, j linearize.Products, v []float64) ([]float64, error) {
-	scaled := floats.MulTo(make([]float64, len(v)), m.white.Root, v)
-	f := make([]float64, m.c*m.y.Len())
-	return f, j.MulVecTo(ctx, f, scaled)
+// A jacobian is J̃ = JΣ₀^½ at N examples of C outputs, by one kind of products or another.
+type jacobian struct {
+	white newton.Whitened
+	n, c  int
 }
 
-// pullBack returns J̃ᵀ u, P numbers.
-func (m *modeSearch) pullBack(ctx context.Context, j linearize.Products, u []float64) ([]float64, error) {
-	g := make([]float64, len(m.white.Root))
-	if err := j.MulTransVecTo(ctx, g, u); err != nil {
+// newJacobian returns J̃ and f(x;θ*), N·C numbers, which takes a pass over src where outputs is nil.
+func newJacobian(ctx context.Context, src linearize.Source, prior ntk.Prior, theta []float64, outputs *mat.Dense) (jacobian, []float64, error) {
+	if outputs == nil {
+		var err error
+		if outputs, err = linearize.Outputs(ctx, src); err != nil {
+			return jacobian{}, nil, err
+		}
+	}
+	n, c := outputs.Dims()
+	if n != src.Len() {
+		panic("mode: outputs and examples differ in number")
+	}
+	return jacobian{newton.NewWhitened(prior, len(theta)), n, c}, dense.Flat(outputs), nil
+}
+
+// push returns J̃ v, N·C numbers.
+func (j *jacobian) push(ctx context.Context, by linearize.Products, v []float64) ([]float64, error) {
+	f := make([]float64, j.n*j.c)
+	return f, by.MulVecTo(ctx, f, floats.MulTo(make([]float64, len(v)), j.white.Root, v))
+}
+
+// pull returns J̃ᵀ u, P numbers.
+func (j *jacobian) pull(ctx context.Context, by linearize.Products, u []float64) ([]float64, error) {
+	g := make([]float64, len(j.white.Root))
+	if err := by.MulTransVecTo(ctx, g, u); err != nil {
 		return nil, err
 	}
-	floats.Mul(g, m.white.Root)
+	floats.Mul(g, j.white.Root)
 	return g, nil
 }

@@ -8,7 +8,6 @@ type Point struct {
 	F       []float64 // f at the training examples, N·C
 	Weights []float64 // w; nil with α
 	Dual    []float64 // α, N·C; nil with w
-	slope   []float64 // Objective.Gradient; nil where it was not computed
 	Value   float64   // the objective; 0 where it was not computed
 }
 
@@ -17,9 +16,6 @@ type Point struct {
 type Objective struct {
 	Y     Targets
 	Prior []float64 // m, N·C; needed only where points have α
-	// Gradient, if not nil, returns Φr(f) − w at a point without α. Fisher scoring needs it: its steps become short
-	// so slowly that slopes must not be differences of large numbers.
-	Gradient func(p *Point) []float64
 }
 
 var _ Line[*Point] = (*Objective)(nil)
@@ -48,12 +44,6 @@ func (o *Objective) scatter(p *Point) float64 {
 
 // Slope returns (r(f) − α)ᵀ(f_b − f_a) − wᵀ(w_b − w_a) with f, w and α at p, as K(α_b − α_a) = f_b − f_a.
 func (o *Objective) Slope(p, a, b *Point) float64 {
-	if o.Gradient != nil {
-		if p.slope == nil {
-			p.slope = o.Gradient(p)
-		}
-		return floats.Dot(p.slope, Minus(b.Weights, a.Weights))
-	}
 	return Slope(o.Y, p.F, p.Dual, a.F, b.F) - floats.Dot(p.Weights, Minus(b.Weights, a.Weights))
 }
 
