@@ -60,7 +60,8 @@
 // mode α = r.
 // For a mode of package gp/mode, DualMean.SetMode finds α and the sites instead. A solver that has not seen all rows is a
 // PartialSolver, one with better digits for its own rows an OwnSolver, one that works with K in place of the Jacobian a
-// KernelSolver, and one with a method Save a SavedSolver.
+// KernelSolver, one whose posterior Jacobian needs few rows a GainSolver, one with a part of the covariance that no example
+// informs a SplitSolver, and one with a method Save a SavedSolver.
 // gptest.Dual tests the posterior.
 //
 // # How Exact is computed

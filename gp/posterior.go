@@ -17,10 +17,11 @@ import (
 	"github.com/funcgp/funcgp/store"
 )
 
-// A Solver knows the covariance C given the training examples. As a Latent it is called with a nil mean, and with T > 0
-// inputs that fit the training examples: the Posterior checks them, and answers everything else. Calls may come from
-// several goroutines, and the bits of a result must not depend on GOMAXPROCS. *Thinned is the solver of kept rows (E16), and
-// weightspace.Solver that of all rows by the P×P precision. gptest.Dual tests a Posterior of a solver.
+// A Solver knows the covariance C given the training examples. As a Latent it is called with a nil mean, unless a DualMean
+// without weights leaves the mean to it, and with T > 0 inputs that fit the training examples: the Posterior checks them, and
+// answers everything else. Calls may come from several goroutines, and the bits of a result must not depend on GOMAXPROCS.
+// *Thinned is the solver of kept rows (E16), weightspace.Solver that of all rows by the P×P precision, and sparse.Projected
+// that of inducing examples (E13). gptest.Dual tests a Posterior of a solver.
 type Solver interface {
 	Latent
 	// Jacobian returns the posterior Jacobian of x, J(x) − K_*n R B⁻¹ Rᵀ J, as T·C examples of one output each: the
@@ -417,6 +418,9 @@ func (p *Posterior) MulKernelTo(ctx context.Context, dst, a *mat.Dense) error {
 	dense.SizeTo(dst, rows, n)
 	if k, ok := p.Solver.(KernelSolver); ok {
 		return k.MulKernelTo(ctx, dst, a)
+	}
+	if p.mean.Variance == nil {
+		panic("gp: a product with the kernel needs DualMean.Variance")
 	}
 	_, c := p.mean.Sites.F.Dims()
 	w, products := make([]float64, len(p.mean.Weights)), linearize.ProductsOf(p.mean.Data)

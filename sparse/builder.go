@@ -44,18 +44,16 @@ func NewBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, o *Options) (*Bu
 // posterior that keeps o does not use them again. n is the number of training
 // examples, 0 where it is not known.
 func newBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, n int, refit bool, o *Options) (*Builder, error) {
-	if z.Len() == 0 {
-		return nil, &CountError{M: 0, N: n}
+	if err := checkInducing(z, n); err != nil {
+		return nil, err
 	}
-	z.check()
 	c, per := z.outputs(), z.per()
 	err := z.checkMemory("a sparse posterior", o.Memory, func(m int) int64 { return RowBytes(memory.MulInt(m, per), n, c, refit) })
 	if err != nil {
 		return nil, err
 	}
-	// Form and factors K_ZZ.
-	z.check()
-	b := &basis{k: k, z: z, c: z.outputs(), per: z.per(), prefixOf: z, ratio: 1}
+	// Form and factor K_ZZ.
+	b := &basis{k: k, z: z, c: c, per: per, prefixOf: z, ratio: 1}
 	a, err := b.gram(ctx, o)
 	if err != nil {
 		return nil, err

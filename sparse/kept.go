@@ -32,9 +32,6 @@ import (
 func FitKept(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, kept *gp.Kept, z *Inducing, o *Options) (*Posterior, error) {
 	d := o.withDefaults()
 	d.Checkpoint, d.Resume = nil, nil
-	if err := checkInducing(z, x.Len()); err != nil {
-		return nil, err
-	}
 	b, err := newBuilder(ctx, k, z, x.Len(), false, &d)
 	if err != nil {
 		return nil, err
