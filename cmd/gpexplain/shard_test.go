@@ -131,9 +131,10 @@ func TestMergeRefuses(t *testing.T) {
 	require.Contains(t, merge(parts[0], parts[2]), "gpexplain: part 1/3: 1 of 3 parts are missing")
 	require.Contains(t, merge(parts[0], parts[1], parts[1], parts[2]), parts[1]+": part 1/3 is in "+parts[1]+" too; leave one of them out")
 	for what, args := range map[string][]string{
-		"the prior":                       {"--prior-precision", "3"},
-		"the inducing examples":           {"--seed", "2"},
-		"the number of training examples": {"--train-count", "129"},
+		"the prior":                          {"--prior-precision", "3"},
+		"the inducing examples":              {"--seed", "2"},
+		"the number of training examples":    {"--train-count", "129"},
+		"the targets or the weights of rows": {"--class-weights", "4=2,9=1"},
 	} {
 		other := fitIn("other", 3, append(slices.Clone(inParts), args...)...)
 		require.Contains(t, merge(parts[0], other[1], parts[2]), other[1]+": part 1/3 is of another pass than "+parts[0]+": they differ in "+what)

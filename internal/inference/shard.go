@@ -17,6 +17,7 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/mode"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -222,7 +223,7 @@ func (s *Pass) identity(ctx context.Context, was *problem.Remembered) (id shard.
 	f, p := s.fit, s.fit.problem
 	t, e := p.Task, p.Examples
 	id = shard.Identity{Model: p.Model.Net.Fingerprint(), Prior: f.kernel.Fingerprint(), Method: f.flags.Method, Likelihood: t.Likelihood.Name(),
-		Examples: e.Train.Len(), Targets: linearize.SumOf(mat.DenseCopyOf(e.Y).RawMatrix().Data)}
+		Examples: e.Train.Len(), Targets: linearize.SumOf(append(dense.Flat(e.Y), p.TrainTargets().Weights...))}
 	if problem.HasNoise(t.Likelihood) {
 		id.Likelihood += fmt.Sprintf(" with noise variance %v", t.Noise)
 	}

@@ -25,7 +25,7 @@ type Identity struct {
 	Likelihood string        // name with parameters
 	Examples   int           // N, over all parts
 	Rows       linearize.Sum // rows of the data that are the examples
-	Targets    linearize.Sum // targets of all examples
+	Targets    linearize.Sum // targets of all examples, followed by their weights where these are not all 1
 	Files      linearize.Sum // files that the data come from; zero for none
 	Mode       linearize.Sum // v* − θ* for sites at the mode v*; zero for sites at θ*
 }
@@ -50,7 +50,7 @@ func (a Identity) Difference(b Identity) string {
 	case a.Rows != b.Rows:
 		return "which rows of the data are training examples"
 	case a.Targets != b.Targets:
-		return "the targets"
+		return "the targets or the weights of rows"
 	case a.Inducing != b.Inducing:
 		return "the inducing examples"
 	case a.Mode != b.Mode:
