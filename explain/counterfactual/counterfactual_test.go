@@ -190,6 +190,21 @@ func TestFitWithWeights(t *testing.T) {
 	})
 }
 
+// From a posterior that some examples have no part in, or another than 1, Fit goes to that of any other weights.
+func TestFitFromWeights(t *testing.T) {
+	for _, q := range problems(t) {
+		t.Run(q.Name, func(t *testing.T) {
+			y := q.Targets().Without(2, 5)
+			y.Weights[3], y.Weights[q.N-1] = .5, 2
+			post := testref.Must(gp.Refit(t.Context(), q.Kernel, q.Train, y, nil))(t)
+			m := testref.Must(counterfactual.New(t.Context(), post, q.Kernel, y, linearize.Limits{}))(t)
+			for _, ch := range []change{{y: y}, without(q), without(q, 5, 6), {y: y.Without(6)}} {
+				requireRefit(t, q, m, ch, tolerance(q))
+			}
+		})
+	}
+}
+
 // Of a refit that has converged the distance is rounding. Of one that was stopped early it
 // times √κ(x,x) bounds how far any prediction is from the mode (E19).
 func TestDistance(t *testing.T) {

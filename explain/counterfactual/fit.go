@@ -100,12 +100,16 @@ func (m *Model) changed(ctx context.Context, y *gp.Targets, add *linearize.Batch
 		return nil, fmt.Errorf("counterfactual: %w", err)
 	}
 	var gone []int
+	left := a
 	for i := range n {
-		if y.Weight(i) == 0 {
+		switch {
+		case y.Weight(i) > 0:
+			left++
+		case m.y.Weight(i) > 0:
 			gone = append(gone, i)
 		}
 	}
-	if len(gone) == n && a == 0 {
+	if left == 0 {
 		return nil, fmt.Errorf("counterfactual: without all %d examples: %w", n, gp.ErrNoExamples)
 	}
 	q := &Posterior{m: m, y: y, prior: m.prior}

@@ -80,7 +80,12 @@ func (m *Model) SmallestFlip(ctx context.Context, x *linearize.Batch, o *FlipOpt
 	if s.o.Most < 0 || s.o.Tries < 0 {
 		panic("counterfactual: negative option")
 	}
-	n := m.y.Len()
+	n := 0 // examples that count
+	for i := range m.y.Len() {
+		if m.y.Weight(i) > 0 {
+			n++
+		}
+	}
 	s.o.Most, s.o.Tries = min(cmp.Or(s.o.Most, max(1, n/10)), n-1), cmp.Or(s.o.Tries, 100)
 	m.kernel.MeanTo(s.prior, x)
 	if s.o.Shift != nil {
@@ -233,12 +238,6 @@ func (s *flipSearch) grow(ctx context.Context, at *trial) (*trial, error) {
 	return nil, &NoFlipError{Left: len(at.rows), Tried: s.tried, Before: s.margin(s.before), After: s.margin(at.f)}
 }
 
-// A scored example lowers the margin by its score on being left out.
-type scored struct {
-	row   int
-	score float64
-}
-
 // next returns the examples to leave out next: those whose removal lowers the margin most, as many as take it away
 // together to first order, or as may be.
 func (s *flipSearch) next(ctx context.Context, at *trial) ([]int, error) {
@@ -250,52 +249,41 @@ func (s *flipSearch) next(ctx context.Context, at *trial) ([]int, error) {
 		return nil, err
 	}
 	cross := given.RawRowView(0) // wᵀC(x*,X), N·C
-	bySize := func(a, b scored) int { return cmp.Compare(b.score, a.score) }
-	var list []scored
-	for i := range m.y.Len() {
+	var rows []int
+	lowers := make([]float64, m.y.Len()) // the margin, by the removal of an example
+	for i := range lowers {
 		if at.post.y.Weight(i) > 0 {
-			// What C(x*,x_i) r_i is without the leverage of the example
-			list = append(list, scored{i, dense.Dot(cross[i*c:(i+1)*c], at.post.alpha[i*c:(i+1)*c])})
+			rows = append(rows, i)
+			lowers[i] = dense.Dot(cross[i*c:(i+1)*c], at.post.alpha[i*c:(i+1)*c]) // but for the leverage of the example
 		}
 	}
-	slices.SortStableFunc(list, bySize)
+	largestFirst := func() {
+		slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(lowers[b], lowers[a]) })
+	}
+	largestFirst()
 	most, n := s.o.Most-len(at.rows), 0
-	for lowered := 0.0; n < len(list) && (n < candidates || n < 2*most && lowered < enough*margin); n++ {
-		lowered += list[n].score
+	for sum := 0.0; n < len(rows) && (n < candidates || n < 2*most && sum < enough*margin); n++ {
+		sum += lowers[rows[n]]
 	}
-	list = list[:n]
-	slices.SortFunc(list, func(a, b scored) int { return a.row - b.row })
-	rows := make([]int, n)
-	for k, l := range list {
-		rows[k] = l.row
-	}
+	rows = rows[:n]
+	slices.Sort(rows)
 	x, err := linearize.Gather(ctx, m.base.Data(), rows)
 	if err != nil {
-		return nil, fmt.Errorf("counterfactual: training example %d and others: %w", rows[0], err)
+		return nil, fmt.Errorf("counterfactual: training examples that may be left out: %w", err)
 	}
 	var h mat.Dense // C(x_i,x_i) given all examples
-	q := make([]float64, c)
 	if err := m.base.InfluenceTo(ctx, &h, new(mat.Dense), rows, x); err != nil {
 		return nil, err
 	}
-	for k, l := range list {
+	q := make([]float64, c)
+	for k, i := range rows {
 		// wᵀC(x*,x_i) (I − Λ_i h_i)⁻¹ r_i (E15)
-		lo, hi := l.row*c, (l.row+1)*c
-		gp.RemovalFrom(q, dense.Slice(&h, k*c, (k+1)*c), dense.Slice(at.post.sites.Root, lo, hi), nil, at.post.alpha[lo:hi])
-		if list[k].score = dense.Dot(cross[lo:hi], q); math.IsNaN(list[k].score) {
-			list[k].score = math.Inf(-1)
-		}
+		gp.RemovalFrom(q, dense.Slice(&h, k*c, (k+1)*c), dense.Slice(at.post.sites.Root, i*c, (i+1)*c), nil, at.post.alpha[i*c:(i+1)*c])
+		lowers[i] = dense.Dot(cross[i*c:(i+1)*c], q) // or NaN, which is last
 	}
-	slices.SortStableFunc(list, bySize)
-	rows = rows[:0]
-	for _, l := range list[:min(len(list), most)] {
-		if !(l.score > 0) {
-			break
-		}
-		rows = append(rows, l.row)
-		if margin -= l.score; margin < 0 {
-			break
-		}
+	largestFirst()
+	for n = 0; n < min(len(rows), most) && lowers[rows[n]] > 0 && margin >= 0; n++ {
+		margin -= lowers[rows[n]]
 	}
-	return rows, nil
+	return rows[:n], nil
 }
