@@ -162,6 +162,7 @@ func TestContrastByName(t *testing.T) {
 
 	data, model = write(t, filepath.Join(dir, "targets.csv"), []byte(targets.String())), filepath.Join(dir, "targets.onnx")
 	succeed(t, "train", "--data", data, "--target", "north,east", "--arch", "mlp:4-2", "--activation", "tanh", "--epochs", "10", "--lbfgs", "20", "--out", model)
+	require.Contains(t, refuse(t, 1, "predict", "--model", model, "--data", data, "--test-data", data, "--coverage", "0.8"), "several targets; leave it out, or take one target at a time")
 	args = []string{"explain", "--json", "--quiet", "--index", "4", "--model", model, "--data", data, "--test-data", data}
 	got = decode[result.Report](t, succeed(t, append(args, "--contrast", "east,north")...))
 	require.Equal(t, &result.Contrasted{Plus: 1, Minus: 0}, got.Outputs[2].Contrast)

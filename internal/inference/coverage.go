@@ -31,13 +31,17 @@ gets intervals that are too narrow. The summary says what share they held. With
 --calibrate heldout the rows that were not trained on take the place of the
 training rows, and the probability is at least P, whatever was trained how.`
 
-// Suits refuses a share that n training rows, which may be a sample, cannot give, and a problem of several labels a row.
+// Suits refuses a share that n training rows, which may be a sample, cannot give, and a problem of several labels or targets a row.
 func (s *CoverageFlags) Suits(p *problem.Problem, n int, which string) error {
-	switch {
-	case s.Share == nil:
+	if s.Share == nil {
 		return nil
-	case p.Task.MultiLabel():
-		return job.FullErrorf("--coverage is for one class or target a row, but the rows of %s have several labels; leave it out, or take one label at a time, by a network with one output and --target with its column", p.Examples.Data.Source)
+	}
+	if _, targets := p.Examples.Y.Dims(); targets > 1 && p.Task.Classes == nil {
+		what := "target"
+		if p.Task.MultiLabel() {
+			what = "label"
+		}
+		return job.FullErrorf("--coverage is for one class or target a row, but the rows of %s have several %ss; leave it out, or take one %[2]s at a time, by a network with one output and --target with its column", p.Examples.Data.Source, what)
 	}
 	if _, err := score.JackknifeRank(n, *s.Share); err != nil {
 		return job.FullErrorf("--coverage %v: there are N = %d %s, which give at most N/(N+1) = %.6g; give less, or more training rows", *s.Share, n, which, float64(n)/float64(n+1))
