@@ -198,7 +198,13 @@ const (
 func (p *problem) leaveOneOut(ctx context.Context, dual leftOuter, net *network.Network, delta float64, rows []int) (mean, cov *mat.Dense, err error) {
 	_, c, _ := net.Dims()
 	leave := dual.LeaveOneOutTo
-	if s, ok := dual.(*sparse.Posterior); ok && !s.Refitted() && s.TraceError() > looseTrace {
+	s, ok := dual.(interface {
+		gp.Dual
+		Refitted() bool
+		TraceError() float64
+		LeaveOneOutBy(ctx context.Context, kept *gp.Thinned, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error
+	})
+	if ok && !s.Refitted() && s.TraceError() > looseTrace {
 		prior, err := ntk.NewIsotropic(delta, nil)
 		if err != nil {
 			return nil, nil, err
