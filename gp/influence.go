@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/dense"
 )
 
 // Too few digits of I − RᵀhR are left where its smallest pivot is below smallLeft,
@@ -66,6 +68,23 @@ func LeaveOneOutFrom(mean []float64, cov *mat.Dense, h, root, prior mat.Matrix, 
 	}
 	if mean != nil {
 		leftOutTo(mean, cov, f, r)
+	}
+}
+
+// splitRounding is how negative rounding may make a variance that is given in parts, relative to the prior variance.
+const splitRounding = 1e-11
+
+// LeaveOneOutSplit is LeaveOneOutFrom where the covariance is h + rest and the examples inform h alone, as a SplitSolver
+// gives it. prior is κ(x_i,x_i); it is not read where rest is nil, which is no rest.
+func LeaveOneOutSplit(mean []float64, cov, h, rest, prior *mat.Dense, root mat.Matrix, f, r []float64) {
+	LeaveOneOutFrom(mean, cov, h, root, nil, f, r)
+	if cov == nil || rest == nil {
+		return
+	}
+	// cov_−i += k_ii − q_ii (E17)
+	cov.Add(cov, rest)
+	if SettleVariances(cov, dense.Diagonal(prior.RawMatrix()), splitRounding, 0, len(r)) != nil {
+		fillNaN(cov)
 	}
 }
 

@@ -505,21 +505,11 @@ func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, row
 			f = mean.RawRowView(k)
 		}
 		// mean_−i = f − cov_−i r (E17)
-		LeaveOneOutFrom(f, own, mat.DenseCopyOf(own), dense.Slice(p.mean.Sites.Root, rows[k]*c, (rows[k]+1)*c), nil, f, r[lo:hi])
-		if rest == nil {
-			return nil
-		}
-		own.Add(own, dense.Slice(rest, lo, hi))
-		if SettleVariances(own, dense.Diagonal(dense.Slice(prior, lo, hi).RawMatrix()), splitRounding, 0, c) != nil {
-			fillNaN(own)
-		}
+		root := dense.Slice(p.mean.Sites.Root, rows[k]*c, (rows[k]+1)*c)
+		LeaveOneOutSplit(f, own, mat.DenseCopyOf(own), dense.Slice(rest, lo, hi), dense.Slice(prior, lo, hi), root, f, r[lo:hi])
 		return nil
 	})
 }
-
-// splitRounding is how negative rounding may make a variance that a SplitSolver gives in parts, relative to the prior
-// variance.
-const splitRounding = 1e-11
 
 // splitTo writes the mean and the covariance; of a SplitSolver, the covariance in two parts.
 func (p *Posterior) splitTo(ctx context.Context, mean, h, rest *mat.Dense, x *linearize.Batch) error {

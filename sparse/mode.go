@@ -21,7 +21,7 @@ import (
 // memory. It predicts as the result of Refit does, and is immutable and safe for
 // concurrent use.
 type Mode struct {
-	p     *Projected
+	*Projected
 	train *Prepared
 	at    *newton.Point // the mode
 	sites *gp.Sites     // those of the last Newton step
@@ -48,7 +48,7 @@ func (p *Projected) Mode(ctx context.Context, train *Prepared, factor float64, y
 	if from != nil {
 		// The same function under another prior.
 		w := make([]float64, len(from.at.Weights))
-		floats.ScaleTo(w, math.Sqrt(from.p.b.ratio/l.b.ratio), from.at.Weights)
+		floats.ScaleTo(w, math.Sqrt(from.b.ratio/l.b.ratio), from.at.Weights)
 		at = &newton.Point{Weights: w, F: from.at.F}
 		sitesAt = at.F
 	}
@@ -63,16 +63,16 @@ func (p *Projected) Mode(ctx context.Context, train *Prepared, factor float64, y
 		if err != nil {
 			return nil, err
 		}
-		if m.p, err = newProjected(ctx, l.b, sums, &p.o); err != nil {
+		if m.Projected, err = newProjected(ctx, l.b, sums, &p.o); err != nil {
 			return nil, err
 		}
 		p.o.Show(StageNewton, s.Steps+1, 0)
-		return l.point(m.p.w), nil
+		return l.point(m.w), nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	m.p.refit, m.at = true, at
+	m.refit, m.at = true, at
 	local := sites.Of(m.sites)
 	m.alpha = make([]float64, len(train.mean))
 	local.PseudoTargets(m.alpha, train.mean)
@@ -116,29 +116,23 @@ func (l *modeSums) sums(ctx context.Context, s *gp.Sites) (*Sums, error) {
 
 // F returns f̂ at the training examples, N×C.
 func (m *Mode) F() *mat.Dense {
-	return mat.NewDense(len(m.at.F)/m.p.b.c, m.p.b.c, append([]float64(nil), m.at.F...))
+	return mat.NewDense(len(m.at.F)/m.b.c, m.b.c, append([]float64(nil), m.at.F...))
 }
 
 // Evidence is the Laplace evidence at the mode (E9), as Posterior.EvidenceRefit.
 func (m *Mode) Evidence() gp.Evidence {
 	// Σ log p(y|f̂) − ½wᵀw − ½ log det A' (E9)
-	return gp.NewEvidence(m.sites.LogLik, floats.Dot(m.p.w, m.p.w), m.p.logDet)
-}
-
-// PredictPreparedTo writes mean and covariance of prepared test examples, as
-// Projected.PredictPreparedTo does.
-func (m *Mode) PredictPreparedTo(ctx context.Context, mean, cov *mat.Dense, t *Prepared) error {
-	return m.p.PredictPreparedTo(ctx, mean, cov, t)
+	return gp.NewEvidence(m.sites.LogLik, floats.Dot(m.w, m.w), m.logDet)
 }
 
 // LeaveOneOutTo writes the posterior at training examples without the example
 // itself (E17), as Posterior.LeaveOneOutTo does: mean n×C and cov n·C×C of the
 // examples in these rows of the data.
 func (m *Mode) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int) error {
-	t, c, r := m.train, m.p.b.c, m.p.b.rank()
+	t, c, r := m.train, m.b.c, m.b.rank()
 	dense.SizeTo(mean, len(rows), c)
 	dense.SizeTo(cov, len(rows)*c, c)
-	ratio := m.p.preparedRatio(t)
+	ratio := m.preparedRatio(t)
 	step := linearize.Tile(c)
 	for tile := range par.Tiles(len(rows), step) {
 		lo, hi := par.Bounds(tile, len(rows), step)
@@ -149,7 +143,7 @@ func (m *Mode) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []i
 			dense.Copy(dense.Rows(phi, i*c, (i+1)*c), t.features(row, row+1, r, math.Sqrt(ratio)))
 		}
 		rest := mat.DenseCopyOf(prior)
-		if err := m.p.split(ctx, h, rest, phi); err != nil {
+		if err := m.split(ctx, h, rest, phi); err != nil {
 			return err
 		}
 		err := par.Do(ctx, hi-lo, func(i int) error {
@@ -158,15 +152,8 @@ func (m *Mode) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []i
 			if mean != nil {
 				to = mean.RawRowView(lo + i)
 			}
-			gp.LeaveOneOutFrom(to, v, dense.Slice(h, i*c, (i+1)*c), dense.Slice(m.sites.Root, row*c, (row+1)*c), nil, m.at.F[row*c:(row+1)*c], m.alpha[row*c:(row+1)*c])
-			if v == nil {
-				return nil
-			}
-			// cov_−i += k_ii − q_ii (E17)
-			v.Add(v, dense.Slice(rest, i*c, (i+1)*c))
-			if gp.SettleVariances(v, dense.Diagonal(dense.Slice(prior, i*c, (i+1)*c).RawMatrix()), rounding, 0, c) != nil {
-				v.Apply(func(_, _ int, _ float64) float64 { return math.NaN() }, v)
-			}
+			part := func(of *mat.Dense) *mat.Dense { return dense.Slice(of, i*c, (i+1)*c) }
+			gp.LeaveOneOutSplit(to, v, part(h), part(rest), part(prior), dense.Slice(m.sites.Root, row*c, (row+1)*c), m.at.F[row*c:(row+1)*c], m.alpha[row*c:(row+1)*c])
 			return nil
 		})
 		if err != nil {
