@@ -244,7 +244,7 @@ func (s *flipSearch) next(ctx context.Context, at *trial) ([]int, error) {
 	m, c, margin := s.m, s.m.c, s.margin(at.f)
 	var w mat.Dense
 	w.Mul(dense.RowOf(s.weights(at.f)), s.cross)
-	given, err := at.post.given(ctx, &w, stepTolerance)
+	given, err := at.post.given(ctx, &w)
 	if err != nil {
 		return nil, err
 	}

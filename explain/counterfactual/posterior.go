@@ -71,8 +71,8 @@ func (q *Posterior) Warnings() []error { return q.warnings }
 const (
 	// tileFloats bounds the matrices of test examples against training examples that are held at a time: 8 MiB each.
 	tileFloats = 1 << 20
-	// covTolerance is the error of C(X,x*), of which a covariance has the square.
-	covTolerance = 1e-7
+	// covTolerance is the error of w = (I + ΛK)⁻¹ΛK_n*.
+	covTolerance = 1e-13
 	// rounding is the part of the prior variance by which rounding may make a posterior one negative.
 	rounding = 1e-10
 )
@@ -136,26 +136,18 @@ func (q *Posterior) predict(ctx context.Context, mean, cov *mat.Dense, x *linear
 	if cov == nil {
 		return ctx.Err()
 	}
-	u, err := q.given(ctx, cross, covTolerance)
+	// C = K_** − K_*n w with w = (I + ΛK)⁻¹ΛK_n* (E6)
+	w, _, err := q.solve(ctx, q.mulLambda(cross), q.sites.Lambda, covTolerance)
 	if err != nil {
 		return err
 	}
-	// K_** less wᵀ(2K_n* − Kw − u), with w = Λu and u = C(X,x*) (E6). The error of u changes it by its square: it is the
-	// variance of what wᵀ(f + noise) leaves open, and w has the least.
 	rows, cols := cov.Dims()
-	w, kw := q.mulLambda(u), mat.NewDense(rows, len(q.alpha), nil)
-	if err := q.mulKernelTo(ctx, kw, w); err != nil {
-		return err
-	}
-	kw.Add(kw, u)
-	cross.Scale(2, cross)
-	kw.Sub(cross, kw)
 	prior := make([]float64, rows)
 	for i := range rows {
 		prior[i] = cov.At(i, i%cols)
 		for j := range cols {
 			k := i/cols*cols + j
-			both := dense.Dot(w.RawRowView(i), kw.RawRowView(k)) + dense.Dot(w.RawRowView(k), kw.RawRowView(i))
+			both := dense.Dot(cross.RawRowView(i), w.RawRowView(k)) + dense.Dot(cross.RawRowView(k), w.RawRowView(i))
 			cov.Set(i, j, cov.At(i, j)-both/2)
 		}
 	}
@@ -167,14 +159,14 @@ func (q *Posterior) predict(ctx context.Context, mean, cov *mat.Dense, x *linear
 	return nil
 }
 
-// given returns C(x,X) = K_*n − x*ᵀK with x* = (I + ΛK)⁻¹ΛK_n* for the rows K_*n of a, where x* has this error.
-func (q *Posterior) given(ctx context.Context, a *mat.Dense, tolerance float64) (*mat.Dense, error) {
-	_, kx, err := q.solve(ctx, q.mulLambda(a), q.sites.Lambda, tolerance)
+// given returns about C(x,X) = K_*n − wᵀK with w = (I + ΛK)⁻¹ΛK_n* for the rows K_*n of a.
+func (q *Posterior) given(ctx context.Context, a *mat.Dense) (*mat.Dense, error) {
+	_, kw, err := q.solve(ctx, q.mulLambda(a), q.sites.Lambda, stepTolerance)
 	if err != nil {
 		return nil, err
 	}
-	kx.Sub(a, kx)
-	return kx, nil
+	kw.Sub(a, kw)
+	return kw, nil
 }
 
 // mulLambda returns Λv for each row v of a.

@@ -29,7 +29,7 @@ func asProblem(t testing.TB, name string) (*testkit.Problem, *counterfactual.Mod
 	return q, m
 }
 
-// requireNear compares f of test rows without some examples with what a refit says, and
+// requireNear compares f of test rows and their covariances without some examples with what a refit says, and
 // with the bound on the distance from the mode, which needs no refit (E19).
 func requireNear(t testing.TB, q *testkit.Problem, got *counterfactual.Posterior, want *gp.Exact, tol float64) {
 	t.Helper()
@@ -47,6 +47,10 @@ func requireNear(t testing.TB, q *testkit.Problem, got *counterfactual.Posterior
 	var refit mat.Dense
 	require.NoError(t, want.PredictTo(t.Context(), &refit, nil, q.Test))
 	testkit.RequireClose(t, "f", &mean, &refit, tol)
+	var cov, wanted mat.Dense
+	require.NoError(t, got.PredictTo(t.Context(), nil, &cov, q.Test))
+	require.NoError(t, want.PredictTo(t.Context(), nil, &wanted, q.Test))
+	testkit.RequireClose(t, "covariance", &cov, &wanted, 1e-8)
 }
 
 // Without any single example, without groups of up to 100, with the other label of one, and
