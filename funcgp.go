@@ -66,7 +66,7 @@ type Data struct {
 	// Weights are those of the rows X in the loss of the training, N numbers of 0 or more; nil stands for 1 each. A row
 	// of weight 2 counts as two equal rows, and one of weight 0 as none.
 	Weights []float64
-	// Source is a CSV file with a header, a .svm file of LIBSVM (both plain or .gz), NumPy's .npy or .npz, a folder of
+	// Source is a CSV file with a header (plain or .gz), NumPy's .npy or .npz, a folder of
 	// IDX files, "digits" or "mnist", which is downloaded once.
 	Source              string
 	TestFile, ValidFile string   // of a CSV file: test rows, and rows that were held out

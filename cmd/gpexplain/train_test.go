@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -112,40 +111,6 @@ func TestRegressionCSV(t *testing.T) {
 		for _, x := range r.Outputs[0].Contributions {
 			require.Contains(t, []int{0, 1, 3}, int(x.Index)%5, "training rows of the split")
 		}
-	}
-}
-
-// A network of a table in SVMlight's format predicts what one of the same table in CSV does, of
-// test rows that lack the last feature too.
-func TestRegressionSVMLight(t *testing.T) {
-	dir := t.TempDir()
-	var sparse, test strings.Builder
-	dense, testDense := "x1,x2,x3,target\n", "x1,x2,x3,target\n"
-	for i := range 60 {
-		a, c := float64(i%7)/7, float64(i%11+1)/11
-		y := math.Round(math.Exp(a + c))
-		fmt.Fprintf(&sparse, "%v 1:%v 3:%v\n", y, a, c)
-		dense += fmt.Sprintf("%v,0,%v,%v\n", a, c, y)
-		if i < 10 {
-			fmt.Fprintf(&test, "%v 1:%v\n", y, a)
-			testDense += fmt.Sprintf("%v,0,0,%v\n", a, y)
-		}
-	}
-	var want []string
-	for _, ending := range []string{".csv", ".svm"} {
-		text, part := dense, testDense
-		if ending == ".svm" {
-			text, part = sparse.String(), test.String()
-		}
-		data, model := write(t, filepath.Join(dir, "a"+ending), []byte(text)), filepath.Join(dir, "a.onnx")
-		args := []string{"--data", data, "--test-data", write(t, filepath.Join(dir, "t"+ending), []byte(part)), "--json"}
-		succeed(t, append([]string{"train", "--likelihood", "negative-binomial:2.5", "--arch", "mlp:4-1", "--epochs", "5", "--out", model}, args...)...)
-		rows := strings.Split(succeed(t, append([]string{"predict", "--model", model}, args...)...), "\n")
-		require.Greater(t, len(rows), 10)
-		if want == nil {
-			want = rows
-		}
-		require.Equal(t, want[:10], rows[:10])
 	}
 }
 

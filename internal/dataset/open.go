@@ -60,12 +60,11 @@ type OpenOptions struct {
 }
 
 // names says what Open accepts.
-const names = "name digits, mnist, a directory of IDX files, or a .csv, .svm, .npy or .npz file"
+const names = "name digits, mnist, a directory of IDX files, or a .csv, .npy or .npz file"
 
 // Open reads a data set by name: "digits", the built-in synthetic digits
 // ("digits:TRAIN" and "digits:TRAIN,TEST" set the number of rows); "mnist",
-// downloaded on first use; a directory of IDX files; a CSV file; a file .svm, .svmlight or .libsvm
-// of lines "TARGET INDEX:VALUE …", gzipped or not, whose columns are x1, x2, … and target; or NumPy's arrays
+// downloaded on first use; a directory of IDX files; a CSV file; or NumPy's arrays
 // in a .npz file with inputs x and targets y, or in files x.npy and y.npy. CSV and .npy
 // files may be several whose rows are joined: a pattern such as train-*.npy, as path.Match
 // has it, in the order of the names, or a list with commas between them. "" is
@@ -124,8 +123,6 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 			is := isNumPyFile
 			if IsCSV(files[0]) {
 				is = IsCSV
-			} else if IsSVMLight(files[0]) {
-				is = IsSVMLight
 			} else if ending := filepath.Ext(files[0]); formatOf(files[0]) != nil {
 				is = func(name string) bool { return strings.EqualFold(filepath.Ext(name), ending) }
 			}
@@ -158,7 +155,7 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 		case info.Mode().IsRegular() && foreignByName(name) != nil:
 			return nil, foreignByName(name).error(name)
 		case !info.IsDir():
-			return nil, &Error{File: name, Problem: "is neither a .csv, .svm, .npy or .npz file nor a directory", Remedy: names}
+			return nil, &Error{File: name, Problem: "is neither a .csv, .npy or .npz file nor a directory", Remedy: names}
 		}
 	}
 	if o.ID != "" {
@@ -174,12 +171,12 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 }
 
 // isTable tells whether a file has columns with names.
-func isTable(name string) bool { return IsCSV(name) || IsSVMLight(name) || formatOf(name) != nil }
+func isTable(name string) bool { return IsCSV(name) || formatOf(name) != nil }
 
 // far returns the files of a name, and tells whether they are read by range.
 func (o *OpenOptions) far(ctx context.Context, name string) (files []string, far bool, err error) {
 	files, far, err = storage{o.FS}.list(name)
-	if err != nil || far || o.FS != nil || formatOf(files[0]) != nil || IsSVMLight(files[0]) {
+	if err != nil || far || o.FS != nil || formatOf(files[0]) != nil {
 		return files, true, err
 	}
 	info, err := os.Stat(name)

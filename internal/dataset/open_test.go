@@ -37,7 +37,7 @@ func TestOpenErrors(t *testing.T) {
 		want string
 	}{
 		{"minst", nil, "minst: no such data: no such file or directory; name digits, mnist, a directory"},
-		{other, nil, "is neither a .csv, .svm, .npy or .npz file nor a directory"},
+		{other, nil, "is neither a .csv, .npy or .npz file nor a directory"},
 		{write(t, t.TempDir(), "a.parquet", []byte("PAR1")), nil, "a.parquet: is a Parquet file, which is not read; convert it, for example with pandas.read_parquet"},
 		{"digits:a", nil, `digits:a: "a" is not a number of rows; write digits:TRAIN,TEST`},
 		{"digits:1,2,3", nil, "more than two numbers"},

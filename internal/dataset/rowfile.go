@@ -276,7 +276,7 @@ type columnFile interface {
 }
 
 // openColumns opens a file of a pool with its header, and says what separates its fields.
-func (p storage) openColumns(ctx context.Context, pool *inputfile.Pool, name string, like *table, most int64) (f columnFile, header []string, comma rune, err error) {
+func (p storage) openColumns(ctx context.Context, pool *inputfile.Pool, name string) (f columnFile, header []string, comma rune, err error) {
 	if open := formatOf(name); open != nil {
 		file := pool.File(name)
 		info, err := file.Stat()
@@ -292,22 +292,6 @@ func (p storage) openColumns(ctx context.Context, pool *inputfile.Pool, name str
 	in, err := openStream(ctx, name, p.openText)
 	if err != nil {
 		return nil, nil, 0, err
-	}
-	if IsSVMLight(name) {
-		defer in.Close()
-		table, err := readSVMLight(in, name, most)
-		if err != nil {
-			return nil, nil, 0, err
-		}
-		if like != nil {
-			// The other table may have features that no row here has.
-			for _, column := range like.columns {
-				if k, err := strconv.Atoi(strings.TrimPrefix(column, "x")); err == nil && column == "x"+strconv.Itoa(k) && k >= 0 {
-					table.lo, table.hi = min(table.lo, k), max(table.hi, k+1)
-				}
-			}
-		}
-		return &tableRows{name: name, file: table}, table.Columns(), ',', nil
 	}
 	r := plainRecords(in, name, 0)
 	if header, err = r.header(); err != nil {
@@ -337,7 +321,7 @@ func (p storage) tablesByRange(ctx context.Context, source string, names []strin
 		if t != nil && l.like == nil {
 			own = layout{id: l.id, weight: l.weight, names: l.names, like: t}
 		}
-		f, header, comma, err := p.openColumns(ctx, b.pool, name, own.like, most)
+		f, header, comma, err := p.openColumns(ctx, b.pool, name)
 		if err != nil {
 			return nil, err
 		}

@@ -123,6 +123,7 @@ var foreignKinds = []foreignKind{
 	{"a Stata file", []string{".dta"}, nil, pandas("stata", ".dta")},
 	{"an SPSS file", []string{".sav"}, nil, pandas("spss", ".sav")},
 	{"a JSON file", []string{".json", ".jsonl"}, nil, pandas("json", ".json")},
+	{"a file of SVMlight", []string{".svm", ".svmlight", ".libsvm"}, nil, "x, y = sklearn.datasets.load_svmlight_file(path) reads it; save numpy.savez(\"NAME.npz\", x=x.toarray(), y=y)"},
 	{"a MATLAB file", []string{".mat"}, []string{"MATLAB 5.0"}, "save its arrays with numpy.savez(\"NAME.npz\", x=x, y=y), after scipy.io.loadmat(\"NAME.mat\")"},
 	{"a file of PyTorch", []string{".pt", ".pth"}, nil, "save its tensors with numpy.savez(\"NAME.npz\", x=x.numpy(), y=y.numpy())"},
 	{"a zip archive", []string{".zip"}, []string{"PK\x03\x04"}, "take the table out of it"},

@@ -29,7 +29,7 @@ func Problem(c *cobra.Command, con *console.Console, s *problem.Flags, withModel
 		f.StringArrayVar(&s.Model.Columns, "input-columns", nil, "`INPUT=COLUMNS` of the data that an input of the model takes, by name, a:c or 0-9, for example x=age,income; once for each input (default the columns in order)")
 		f.StringVar(&s.Outputs.Text, "outputs", "", "of many classes, tell apart those of this `LIST`, such as 3,17 or cat,dog, or the K most probable with top:K, and take the others as one class; all takes every class (default top:10 of more than 100 classes)")
 	}
-	f.StringVar(&s.Data.Name, "data", "digits", "rows from `NAME|DIR|FILE`: digits (synthetic; digits:TRAIN,TEST sets how many), mnist (downloaded once), a directory of IDX files, a CSV file with a header or a .svm file of LIBSVM, plain or .gz, or NumPy's .npy or .npz; CSV and .npy files also by a pattern in quotes, 'x-*.npy', or a list a.csv,b.csv (default digits)")
+	f.StringVar(&s.Data.Name, "data", "digits", "rows from `NAME|DIR|FILE`: digits (synthetic; digits:TRAIN,TEST sets how many), mnist (downloaded once), a directory of IDX files, a CSV file with a header, plain or .gz, or NumPy's .npy or .npz; CSV and .npy files also by a pattern in quotes, 'x-*.npy', or a list a.csv,b.csv (default digits)")
 	f.Lookup("data").DefValue = "" // the text says it
 	f.StringVar(&s.Data.ClassText, "classes", "", "keep the rows of these classes, in this `ORDER`, for example 4,9 or no,yes")
 	f.StringVar(&s.Data.ClassNameText, "class-names", "", "`NAMES` of the classes in the order of the outputs, for example repaid,default, or of several labels a row (default the model's, else the words of the data, sorted, or the target columns)")
