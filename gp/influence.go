@@ -9,7 +9,8 @@ import (
 )
 
 // Too few digits of I − RᵀhR are left where its smallest pivot is below smallLeft,
-// or, if h itself was found by subtraction from κ, below smallOfPrior·tr RᵀκR.
+// or, if h itself has the rounding of κ, by subtraction from κ or through inducing examples,
+// below smallOfPrior·tr RᵀκR.
 const smallLeft, smallOfPrior = 1e-8, 1e-9
 
 // RemovalFrom writes q = (I − Λh)⁻¹ r of one training example, length C. Leaving
@@ -77,8 +78,12 @@ const splitRounding = 1e-11
 // LeaveOneOutSplit is LeaveOneOutFrom where the covariance is h + rest and the examples inform h alone, as a SplitSolver
 // gives it. prior is κ(x_i,x_i); it is not read where rest is nil, which is no rest.
 func LeaveOneOutSplit(mean []float64, cov, h, rest, prior *mat.Dense, root mat.Matrix, f, r []float64) {
-	LeaveOneOutFrom(mean, cov, h, root, nil, f, r)
-	if cov == nil || rest == nil {
+	if rest == nil {
+		LeaveOneOutFrom(mean, cov, h, root, nil, f, r)
+		return
+	}
+	LeaveOneOutFrom(mean, cov, h, root, prior, f, r)
+	if cov == nil {
 		return
 	}
 	// cov_−i += k_ii − q_ii (E17)

@@ -457,9 +457,18 @@ func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int
 	if err := p.splitTo(ctx, nil, h, nil, x); err != nil {
 		return err
 	}
+	var prior *mat.Dense
+	if _, ok := p.Solver.(SplitSolver); ok {
+		prior = mat.NewDense(t*c, c, nil)
+		p.mean.Kernel.DiagTo(prior, x)
+	}
 	return par.Do(ctx, t, func(k int) error {
+		var of mat.Matrix
+		if prior != nil {
+			of = dense.Slice(prior, k*c, (k+1)*c)
+		}
 		root := dense.Slice(p.mean.Sites.Root, rows[k]*c, (rows[k]+1)*c)
-		RemovalFrom(q.RawRowView(k), dense.Slice(h, k*c, (k+1)*c), root, nil, r[k*c:(k+1)*c])
+		RemovalFrom(q.RawRowView(k), dense.Slice(h, k*c, (k+1)*c), root, of, r[k*c:(k+1)*c])
 		return nil
 	})
 }
