@@ -25,8 +25,9 @@ import (
 type Solver interface {
 	Latent
 	// Jacobian returns the posterior Jacobian of x, J(x) − K_*n R B⁻¹ Rᵀ J, as T·C examples of one output each: the
-	// kernel between it and any other Jacobian is the posterior covariance (E14). The result has a block with the spans
-	// of each block of x, such as a linearize.Full, and an F of T·C×1 whose numbers are not read.
+	// kernel between it and any other Jacobian is the posterior covariance (E14). The result has one block for each block of
+	// x, with the same spans in the same order: a linearize.Full whose Params are those of x's block, for any kind of block.
+	// Of the rest of the batch nothing is read.
 	Jacobian(ctx context.Context, x *linearize.Batch) (*linearize.Batch, error)
 	// LogDet returns log det B (E4).
 	LogDet() float64
@@ -138,10 +139,13 @@ func (d *DualMean) SetDual(alpha, pulled []float64) error {
 	return nil
 }
 
-// SetMode makes d the mean at a mode v, P numbers, with the sites there: α is the residual at v, and the sites are those
+// SetMode makes d the mean at a mode v, the weights of a mode.Mode, P numbers, with the sites there: α is the residual at v, and the sites are those
 // at f̂ = m + Kα, which differs from f_lin(v) by what is left of the gradient. products multiply with J of Data.
 func (d *DualMean) SetMode(ctx context.Context, products linearize.Products, prior ntk.Prior, v []float64, at *Sites, y *Targets) error {
 	n, c := at.F.Dims()
+	if len(v) != len(d.Variance) {
+		panic("gp: the weights of a mode have a wrong length")
+	}
 	alpha, pulled := dense.Flat(at.Residual), make([]float64, len(v))
 	if err := products.MulTransVecTo(ctx, pulled, alpha); err != nil {
 		return err
@@ -569,7 +573,6 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (Cross, error
 	if t == 0 {
 		return q, nil
 	}
-	var err error
 	s, gains := p.Solver.(GainSolver)
 	if k, ok := p.mean.Kernel.(ntk.Preparer); ok && gains {
 		rows, weights, err := s.Gain(ctx, x)
@@ -579,8 +582,13 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (Cross, error
 		q.gain = k.Prepare(rows, weights)
 		return q, nil
 	}
-	q.posterior, err = p.Solver.Jacobian(ctx, x)
-	return q, err
+	j, err := p.Solver.Jacobian(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	rows := t * x.Outputs()
+	q.posterior = &linearize.Batch{Blocks: j.Blocks, P: x.P, Model: x.Model, F: mat.NewDense(rows, 1, nil)}
+	return q, nil
 }
 
 // A checkedCross is that of a CrossSolver. It checks the training examples that it is given.

@@ -7,7 +7,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	k := ntk.New(prior, net.Theta(), nil)
+//	k := ntk.New(prior, net.Theta())
 //	K := new(mat.Dense)
 //	k.BlockTo(K, train, train) // N·C × N·C, exactly symmetric
 //	cross := new(mat.Dense)
