@@ -139,8 +139,9 @@ func (d *DualMean) SetDual(alpha, pulled []float64) error {
 	return nil
 }
 
-// SetMode makes d the mean at a mode v, the weights of a mode.Mode, P numbers, with the sites there: α is the residual at v, and the sites are those
-// at f̂ = m + Kα, which differs from f_lin(v) by what is left of the gradient. products multiply with J of Data.
+// SetMode makes d the mean at a mode v, the weights of a mode.Mode, P numbers, with the sites there: α is the residual at v,
+// and the sites are those at f̂ = m + Kα, which differs from f_lin(v) by what is left of the gradient. products multiply with
+// J of Data.
 func (d *DualMean) SetMode(ctx context.Context, products linearize.Products, prior ntk.Prior, v []float64, at *Sites, y *Targets) error {
 	n, c := at.F.Dims()
 	if len(v) != len(d.Variance) {
