@@ -107,7 +107,7 @@ func TestWithShiftOfLabels(t *testing.T) {
 	got := testref.Must(c.WithShift(t.Context(), nil, glm.Bernoulli{}, y, mean, mean, cov, nil))(t)
 	require.Len(t, want, 3)
 	require.InDeltaSlice(t, want, got.Shift, 1e-6)
-	y, mean, cov = shiftedRows(glm.Bernoulli{}, 1, n, []float64{0})
+	y, mean, _ = shiftedRows(glm.Bernoulli{}, 1, n, []float64{0})
 	y, mean = mat.NewDense(n/2, 2, y.RawMatrix().Data), mat.NewDense(n/2, 2, mean.RawMatrix().Data)
 	cov = mat.NewDense(n, 2, nil)
 	require.Same(t, c, testref.Must(c.WithShift(t.Context(), nil, glm.Bernoulli{}, y, mean, mean, cov, nil))(t))
