@@ -41,7 +41,7 @@ func (s *CoverageFlags) Suits(p *problem.Problem, n int, which string) error {
 		if p.Task.MultiLabel() {
 			what = "label"
 		}
-		return job.FullErrorf("--coverage is for one class or target a row, but the rows of %s have several %ss; leave it out, or take one %[2]s at a time, by a network with one output and --target with its column", p.Examples.Data.Source, what)
+		return job.FullErrorf("--coverage is for one class or target a row, but the rows of %s have several %ss; leave it out, or take one %[2]s at a time, by a network with one output", p.Examples.Data.Source, what)
 	}
 	if _, err := score.JackknifeRank(n, *s.Share); err != nil {
 		return job.FullErrorf("--coverage %v: there are N = %d %s, which give at most N/(N+1) = %.6g; give less, or more training rows", *s.Share, n, which, float64(n)/float64(n+1))

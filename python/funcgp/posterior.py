@@ -158,8 +158,6 @@ class Posterior:
                 **common,
             )
         expected, sd = squeezed(member("observation_mean")), squeezed(member("observation_sd"))
-        if covered and expected.ndim == 2:
-            raise Error("bad_coverage", "the regression has several targets", "leave coverage out", "coverage")
         if covered:
             interval = member("interval")
         else:
