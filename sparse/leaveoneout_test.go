@@ -2,14 +2,18 @@ package sparse_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	matrices "github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
 )
 
@@ -142,4 +146,43 @@ func TestLeaveOneOutByKeptRows(t *testing.T) {
 	require.Panics(t, func() {
 		_ = q.refit(t, q.some(t), nil).LeaveOneOutBy(t.Context(), nil, new(mat.Dense), nil, []int{0}, q.Train.Slice(0, 1))
 	})
+}
+
+// Pairs of examples that lie near each other, and noise so small that an example nearly fixes the function at its own
+// input: each number is near that of the exact posterior, or NaN, and none is rounding alone.
+func TestLeaveOneOutHasDigitsOrIsNaN(t *testing.T) {
+	const n, p = 20, 30
+	lost, kept := 0, 0
+	for _, near := range []float64{1, 1e-2, 1e-4, 1e-6, 1e-8} {
+		rng := rand.New(rand.NewPCG(1, 2))
+		j := mat.NewDense(n, p, nil)
+		for i := range n {
+			for k := range p {
+				if j.Set(i, k, rng.NormFloat64()); i%2 == 1 {
+					j.Set(i, k, j.At(i-1, k)+near*j.At(i, k))
+				}
+			}
+		}
+		zero, span := mat.NewDense(n, 1, nil), []linearize.Span{{Name: "θ", Rows: 1, Cols: p}}
+		x := &linearize.Batch{F: zero, P: p, Blocks: []linearize.Block{&linearize.Full{J: j, Params: span, C: 1}}}
+		kernel := ntk.New(testref.Must(ntk.NewIsotropic(1, nil))(t), make([]float64, p))
+		for _, noise := range []float64{1e-4, 1e-6, 1e-8, 1e-10} {
+			s := testref.Must(gp.NewSites(gp.NewTargets(zero, testref.Must(glm.NewGaussian(noise))(t)), zero))(t)
+			exact := testref.Must(gp.Fit(t.Context(), kernel, x, s, &gp.Options{Mean: gp.LinearGaussian}))(t)
+			post := testref.Must(sparse.Fit(t.Context(), kernel, x, s, &sparse.Inducing{Rows: matrices.Range(n), Batch: x}, linear()))(t)
+			var got, want mat.Dense
+			require.NoError(t, post.LeaveOneOutTo(t.Context(), nil, &got, matrices.Range(n), x))
+			require.NoError(t, exact.LeaveOneOutTo(t.Context(), nil, &want, matrices.Range(n), x))
+			for i := range n {
+				if math.IsNaN(got.At(i, 0)) {
+					lost++
+					continue
+				}
+				kept++
+				require.InEpsilon(t, want.At(i, 0), got.At(i, 0), 1e-5, "example %d, %v apart, noise %v", i, near, noise)
+			}
+		}
+	}
+	require.Positive(t, lost)
+	require.Positive(t, kept)
 }
