@@ -117,8 +117,10 @@ type FitOptions struct {
 	// poisson, negative-binomial:R or heteroscedastic; "" is the model's, else by the targets.
 	Likelihood string
 	// ClassWeights are the weights of classes in the loss of the training, as weight= and pos_weight= of PyTorch: "0=1,1=3.2",
-	// where a class without a weight has 1, or "balanced", N/(C n) for a class with n of the N rows. Of several labels a row they are those of the rows that have
-	// each, and balanced is the number of the others over theirs. "" is the model's, else none. The posterior is fitted to that loss. Calibrated probabilities are for classes as often as they occur.
+	// where a class without a weight has 1, or "balanced", N/(C n) for a class with n of the N rows. With several labels a
+	// row, the weight of a label is that of the rows that have it, and balanced is the number of rows without the label
+	// over the number with it. "" is the model's, else none. The posterior is fitted to that loss. Calibrated
+	// probabilities are for classes as often as they occur.
 	ClassWeights string
 	// LabelSmoothing is ε of a training on the shares (1 − ε)y + ε/C of C classes, to which the posterior is fitted; 0 is
 	// the model's, else none.

@@ -47,7 +47,7 @@
 // A Posterior answers as a Dual from two things. A DualMean is the mean m(x) + J(x) w with w = Σ₀Jᵀα, which needs products
 // with the Jacobian alone. A Solver is the covariance given the training examples, in four methods: PredictTo and JointTo,
 // whose mean is nil then, Jacobian and LogDet. The Posterior checks inputs, sizes and the context for them. Two forms of the
-// covariance give all of them. From
+// covariance give all four methods. From
 // C(x,x') = κ(x,x') − H(x)H(x')ᵀ with H(x) = κ(x,X) A the posterior Jacobian is J(x) − H(x) AᵀJ(X); from
 // C(x,x') = J(x) S J(x')ᵀ it is J(x) S Σ₀⁻¹, where a column of variance 0 may hold any number.
 //
@@ -58,12 +58,13 @@
 //	post, err := gp.NewPosterior(ctx, solver, d)
 //
 // Here α = b − R B⁻¹ RᵀKb with b = r + Λ(f − m) and B = I + RᵀKR (E4), (E5), and m is the prior mean, by Kernel.MeanTo. At a
-// mode α = r.
-// For a mode of package gp/mode, DualMean.SetMode with Mode.Theta finds α and the sites instead, and the solver is made for
-// those sites. A solver that has not seen all rows is a
-// PartialSolver, one with better digits for its own rows an OwnSolver, one that works with K in place of the Jacobian a
-// KernelSolver, one whose posterior Jacobian needs few rows a GainSolver, one with a part of the covariance that no example
-// informs a SplitSolver, and one with a method Save a SavedSolver.
+// mode α = r. For a mode of package gp/mode, DualMean.SetMode with Mode.Theta finds α and the sites instead, and the solver
+// is made for those sites.
+//
+// A solver that has not seen all rows is a PartialSolver, one with better digits for its own rows an OwnSolver, one that
+// works with K in place of the Jacobian a KernelSolver, one whose posterior Jacobian needs few rows a GainSolver, one with a
+// part of the covariance that no example informs a SplitSolver, and one with a method Save a SavedSolver.
+//
 // gptest.Dual tests the posterior, but not LogDet, which the evidence of Fit does.
 //
 // # How Exact is computed

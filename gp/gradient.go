@@ -35,38 +35,34 @@ func (e *Exact) GroupTerms(ctx context.Context, groups []ntk.Kernel) (*GroupTerm
 	return e.GroupTermsOf(ctx, groups, e.Alpha())
 }
 
-// GroupTermsOf does what GroupTerms does with another dual vector, N·C, in Quad, such
-// as that of the mode where B is at other sites. ½ Quad − ½ Trace is then
-// the derivative of Σ log p(y|f̂) − ½ αᵀKα − ½ log det B with f̂ = m + Kα the mode and
-// the sites of B held fixed.
+// GroupTermsOf does what GroupTerms does with another dual vector, N·C, in Quad, such as that of the mode where B is at
+// other sites. ½ Quad − ½ Trace is then the derivative of Σ log p(y|f̂) − ½ αᵀKα − ½ log det B with f̂ = m + Kα the mode
+// and the sites of B held fixed. It panics where the length of alpha is not N·C.
 func (e *Exact) GroupTermsOf(ctx context.Context, groups []ntk.Kernel, alpha []float64) (*GroupTerms, error) {
-	return e.s.groupTerms(ctx, groups, alpha)
-}
-
-func (e *rowSolver) groupTerms(ctx context.Context, groups []ntk.Kernel, alpha []float64) (*GroupTerms, error) {
-	if len(alpha) != e.g.n {
+	s := e.s
+	if len(alpha) != s.g.n {
 		panic("gp: the dual vector has another length")
 	}
-	n, c := e.x.Len(), e.outputs()
-	t := &GroupTerms{Trace: make([]float64, len(groups)), Quad: make([]float64, len(groups)), covered: make([]float64, e.g.n)}
+	n, c := s.x.Len(), s.outputs()
+	t := &GroupTerms{Trace: make([]float64, len(groups)), Quad: make([]float64, len(groups)), covered: make([]float64, s.g.n)}
 	for range groups {
-		t.kalpha = append(t.kalpha, make([]float64, e.g.n))
+		t.kalpha = append(t.kalpha, make([]float64, s.g.n))
 	}
 	step := max(1, invertRows/c)
-	scratch := min(n, step) * c * e.g.n
+	scratch := min(n, step) * c * s.g.n
 	wData, kData := make([]float64, scratch), make([]float64, scratch)
 	for p := range par.Tiles(n, step) {
 		lo, hi := par.Bounds(p, n, step)
-		rows, tail := (hi-lo)*c, e.g.n-lo*c
+		rows, tail := (hi-lo)*c, s.g.n-lo*c
 		w, kg := dense.Of(wData[:rows*tail], rows, tail), dense.Of(kData[:rows*tail], rows, tail)
 		// The rows of R B⁻¹ Rᵀ from column lo·C on, and the diagonal of B⁻¹.
-		err := e.f.inverseTailTo(ctx, w, t.covered[lo*c:hi*c], lo*c)
+		err := s.f.inverseTailTo(ctx, w, t.covered[lo*c:hi*c], lo*c)
 		if err == nil {
-			err = eachRow(ctx, w, func(row []float64) { e.f.r.mulTransRow(row, lo) })
+			err = eachRow(ctx, w, func(row []float64) { s.f.r.mulTransRow(row, lo) })
 		}
 		if err == nil {
 			err = par.Do(ctx, hi-lo, func(i int) error {
-				e.f.r.leftMul(dense.Rows(w, i*c, (i+1)*c), lo+i)
+				s.f.r.leftMul(dense.Rows(w, i*c, (i+1)*c), lo+i)
 				return nil
 			})
 		}
@@ -74,11 +70,11 @@ func (e *rowSolver) groupTerms(ctx context.Context, groups []ntk.Kernel, alpha [
 			return nil, stopped("inverting I + RᵀKR", err)
 		}
 		for g, k := range groups {
-			if err := tileTo(ctx, k, dense.View(dense.Cols(kg, 0, rows)), e.x, lo, hi, lo, hi); err != nil {
+			if err := tileTo(ctx, k, dense.View(dense.Cols(kg, 0, rows)), s.x, lo, hi, lo, hi); err != nil {
 				return nil, err
 			}
 			if hi < n {
-				if err := tileTo(ctx, k, dense.View(dense.Cols(kg, rows, tail)), e.x, lo, hi, hi, n); err != nil {
+				if err := tileTo(ctx, k, dense.View(dense.Cols(kg, rows, tail)), s.x, lo, hi, hi, n); err != nil {
 					return nil, err
 				}
 			}
@@ -97,7 +93,7 @@ func (e *rowSolver) groupTerms(ctx context.Context, groups []ntk.Kernel, alpha [
 				dense.Gemv(blas.Trans, 1, dense.Cols(kg, rows, tail), dense.Vector(from[:rows]), 1, dense.Vector(on[rows:]))
 			}
 		}
-		e.o.Show(StageInvert, hi, n)
+		s.o.Show(StageInvert, hi, n)
 	}
 	for g := range groups {
 		t.Quad[g] = floats.Dot(alpha, t.kalpha[g])

@@ -76,7 +76,8 @@ func LeaveOneOutFrom(mean []float64, cov *mat.Dense, h, root, prior mat.Matrix, 
 const splitRounding = 1e-11
 
 // LeaveOneOutSplit is LeaveOneOutFrom where the covariance is h + rest and the examples inform h alone, as a SplitSolver
-// gives it. prior is κ(x_i,x_i); it is not read where rest is nil, which is no rest.
+// gives it. prior is κ(x_i,x_i); it is not read where rest is nil, which is no rest. The matrices have C×C numbers, and
+// mean, f and r have C.
 func LeaveOneOutSplit(mean []float64, cov, h, rest, prior *mat.Dense, root mat.Matrix, f, r []float64) {
 	if rest == nil {
 		LeaveOneOutFrom(mean, cov, h, root, nil, f, r)

@@ -246,7 +246,7 @@ func (b *basis) eachChunkOf(ctx context.Context, x linearize.Source, c int, o *O
 	})
 }
 
-// Observations are what a pass runs over: training examples with all their outputs, or sums of outputs of examples.
+// observations are what a pass runs over: training examples with all their outputs, or sums of outputs of examples.
 type observations struct {
 	x        linearize.Source
 	sites    sites.Arrays

@@ -158,7 +158,7 @@ func (s *evidenceVerb) others(ctx context.Context, c *console.Console, p *proble
 	if k := q.Report(p, nil).Certificate; k != nil {
 		r.LinearGaussian, r.Certificate = result.Undefined(), k
 	} else {
-		lg, err := q.EvidenceLinearGaussian(ctx)
+		lg, err := q.Dual.EvidenceLinearGaussian(ctx)
 		if err != nil {
 			return err
 		}

@@ -53,8 +53,8 @@ func (w *Posterior) GroupTerms(ctx context.Context, groups []ntk.Group, factor, 
 	return t, nil
 }
 
-// leverages returns 1 − [H̃⁻¹]_pp = s_p J_pᵀRB⁻¹RᵀJ_p of each parameter p, with its prior variance s_p and column J_p of J. For
-// a parameter with s_p = 0 and unit > 0 it is J_pᵀRB⁻¹RᵀJ_p.
+// leverages returns 1 − [H̃⁻¹]_pp = s_p J_pᵀRB⁻¹RᵀJ_p of each parameter p, with its prior variance s_p and column J_p of
+// J. For a parameter with s_p = 0 and unit > 0 it is J_pᵀRB⁻¹RᵀJ_p.
 func (w *Posterior) leverages(ctx context.Context, unit []float64) ([]float64, error) {
 	p, u, root := len(w.theta), w.h[0].u, w.white.Root
 	leverage := make([]float64, p)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
@@ -22,7 +23,7 @@ type functionSpace struct {
 func newSpace(ctx context.Context, m *Model) (space, error) {
 	n, c, p := m.p.X.Len(), m.p.X.Outputs(), m.p.X.P
 	budget := gp.MemoryBudget(m.o.Memory)
-	fits := [...]bool{inFunctions: functionBytes(n, c) <= budget, inWeights: weightBytes(p, c) <= budget}
+	fits := [...]bool{inFunctions: functionBytes(n, c) <= budget, inWeights: weightspace.Bytes(p, c) <= budget}
 	in := m.o.in
 	// Where Λ is the Fisher information, the mode moves by the Hessian. Only function space can solve with it.
 	switch {

@@ -18,9 +18,6 @@ type weightSpace struct {
 	last *weightspace.Posterior // its memory is reused by the next posterior
 }
 
-// weightBytes returns the memory in bytes of weight space for p parameters and c outputs.
-func weightBytes(p, c int) int64 { return weightspace.Bytes(p, c) }
-
 // inWeightSpace tells whether an evaluation takes less work in weight space. Both spaces take about five
 // factorizations, and weight space also takes the product of P×N·C with N·C×P for each.
 func inWeightSpace(p, nc int) bool {
@@ -31,7 +28,7 @@ func inWeightSpace(p, nc int) bool {
 func newWeightSpace(m *Model) (*weightSpace, error) {
 	x := m.p.X
 	c := x.Outputs()
-	err := gp.CheckMemory("an evidence in weight space", gp.Parameters, x.P, m.o.Memory, func(p int) int64 { return weightBytes(p, c) })
+	err := gp.CheckMemory("an evidence in weight space", gp.Parameters, x.P, m.o.Memory, func(p int) int64 { return weightspace.Bytes(p, c) })
 	w := &weightSpace{m: m, unit: make([]float64, x.P)}
 	m.prior.VarianceTo(w.unit)
 	return w, err

@@ -99,13 +99,6 @@ func (s *EvidenceStudy) Gradient(ctx context.Context, q *Posterior) ([]result.Ev
 	return groups, total, nil
 }
 
-// EvidenceLinearGaussian is the evidence of the linear-Gaussian model (E8).
-func (q *Posterior) EvidenceLinearGaussian(ctx context.Context) (gp.Evidence, error) {
-	return q.Dual.(interface {
-		EvidenceLinearGaussian(ctx context.Context) (gp.Evidence, error)
-	}).EvidenceLinearGaussian(ctx)
-}
-
 // EvidenceLowerBounds are those of the evidence at θ* and of the linear-Gaussian model, through inducing examples.
 func (q *Posterior) EvidenceLowerBounds() (atTheta, linear gp.Evidence) {
 	return q.induced.EvidenceAtThetaLowerBound(q.Evidence.Scatter), q.induced.EvidenceLowerBound()

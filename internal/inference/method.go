@@ -25,6 +25,7 @@ import (
 // Fitted is implemented by the posteriors of all methods.
 type Fitted interface {
 	gp.Dual
+	EvidenceLinearGaussian(ctx context.Context) (gp.Evidence, error) // (E8)
 	Refitted() bool
 	Warnings() []error
 	TrainingMeanTo(ctx context.Context, mean *mat.Dense, rows []int, x *linearize.Batch) error // see gp.Posterior

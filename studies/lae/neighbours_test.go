@@ -19,14 +19,14 @@ func TestNeighbours(t *testing.T) {
 	require.Equal(t, []int{2, 3, 3}, right[:3])
 }
 
-// Two pictures a class, two copies each: the wrong one of class 1 is outvoted by none, so that cross-validation takes the
-// number of neighbours under which most halves are right.
+// Of six pictures a class, one of class 0 lies among those of class 1. Its nearest neighbours outvote it only where there
+// are three of them.
 func TestNeighboursByTwoFolds(t *testing.T) {
-	codes := mat.NewDense(8, 1, []float64{0, 0.1, 1, 1.1, 10, 10.1, 11, 11.1})
-	n := &labelling{codes, []int{0, 0, 0, 0, 1, 1, 1, 1}}
-	require.Equal(t, 1, testref.Must(n.neighbours(t.Context(), 2, 2))(t))
-	first := n.part(2, func(p int) bool { return p%2 == 0 })
-	require.Equal(t, []float64{0, 0.1, 10, 10.1}, first.codes.RawMatrix().Data)
-	require.Equal(t, []int{0, 0, 1, 1}, first.label)
-	require.Equal(t, 1, testref.Must(n.neighbours(t.Context(), 8, 1))(t))
+	codes := mat.NewDense(12, 1, []float64{0, 1, 10.4, 0.1, 1.1, 0.6, 10, 11, 12, 10.5, 10.3, 11.1})
+	n := &labelling{codes, []int{0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1}}
+	require.Equal(t, 3, testref.Must(n.neighbours(t.Context(), 1, 6))(t))
+	require.Equal(t, 1, testref.Must(n.neighbours(t.Context(), 12, 1))(t), "one picture a class has no halves")
+	pairs := n.part(2, func(p int) bool { return p%3 == 1 })
+	require.Equal(t, []float64{10.4, 0.1, 12, 10.5}, pairs.codes.RawMatrix().Data)
+	require.Equal(t, []int{0, 0, 1, 1}, pairs.label)
 }
