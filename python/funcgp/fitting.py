@@ -148,7 +148,9 @@ def fit(
         if label_smoothing is None:
             label_smoothing = getattr(loss, "label_smoothing", None) or None
         if weight_decay is not None and reduction == "sum":  # of a mean over as many numbers as the loss has
-            weight_decay /= numbers.size if likelihood in ("gaussian", "bernoulli", "poisson") else export.mean_over(loss, numbers)
+            weight_decay /= (
+                numbers.size if likelihood in ("gaussian", "bernoulli", "poisson") else export.mean_over(loss, numbers)
+            )
     if standardize is None and input_mean is None and input_sd is None and target_sd is None:
         # An estimator takes rows as they are, and so are pictures: the scalings of well-known data are not tried.
         given["standardize"] = "no" if data.as_pictures(X) or onnx.is_sklearn(model) else None
@@ -167,13 +169,17 @@ def fit(
     for name, list_ in (("columns", columns), ("id", ids), ("target_columns", target_names or data.target_names(y))):
         if list_ is not None:
             arrays[name] = np.asarray(data.names_of(list_, {"id": "ids"}.get(name, name)), str)
-    called_y = None if numbers.ndim == 1 else list(arrays.get("target_columns", [f"y{k}" for k in range(numbers.shape[1])]))
+    called_y = (
+        None if numbers.ndim == 1 else list(arrays.get("target_columns", [f"y{k}" for k in range(numbers.shape[1])]))
+    )
     if row_weights is not None:
         arrays["row_weights"] = data.row_weights(row_weights, len(X))
         given["row_weights"] = "row_weights"
     given.update(id="id" if ids is not None else None, class_names=names, likelihood=likelihood)
     given.update(weight_decay=weight_decay, freeze=freeze, bind=bind)
-    given.update(label_smoothing=label_smoothing, class_weights=data.class_weights(class_weights, numbers, names or called_y))
+    given.update(
+        label_smoothing=label_smoothing, class_weights=data.class_weights(class_weights, numbers, names or called_y)
+    )
     try:
         if content:
             home.write(network, lambda f: f.write(content))

@@ -114,7 +114,9 @@ class TestExport(unittest.TestCase):
             optimizer.zero_grad()
             nn.BCEWithLogitsLoss()(self.net(X), y).backward()
             optimizer.step()
-        a, codes = fit(self.net, self.X, Y, optimizer=optimizer, loss=nn.BCEWithLogitsLoss(), target_names=["hot", "high"])
+        a, codes = fit(
+            self.net, self.X, Y, optimizer=optimizer, loss=nn.BCEWithLogitsLoss(), target_names=["hot", "high"]
+        )
         b, _ = fit(self.net, self.X, Y, weight_decay=1e-2 * Y.size, loss=nn.BCEWithLogitsLoss(reduction="sum"))
         self.assertEqual(codes, [])
         for one in (a, b):
