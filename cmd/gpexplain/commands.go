@@ -188,7 +188,7 @@ func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Comma
 				return err
 			}
 		}
-		if err := v.run(c.Context(), con); err != nil {
+		if err := v.run(job.NewContext(c.Context(), con.Job), con); err != nil {
 			return problem.InFlags(err, c.Flags().Changed("posterior"))
 		}
 		return con.Verdict()
