@@ -19,9 +19,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp"
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
-	"github.com/funcgp/funcgp/store"
 )
 
 // What doc/file.md says that the files of posteriors are.

@@ -71,6 +71,6 @@
 //
 // K and the Cholesky factor of B (E4) share one buffer of N·C×(N·C+1) numbers. B exists for any Λ, singular or zero. All
 // results are bit-identical for any GOMAXPROCS. A posterior is immutable and safe for concurrent use. Save writes it to a
-// store, with fingerprints of the model, the examples and the prior; Load maps it into memory, in any process, and refuses
-// others: see package store. The numbered equations are listed in doc/equations.md.
+// file, with fingerprints of the model, the examples and the prior; Load maps it into memory, in any process, and refuses
+// others. Both are for Posterior.Save and Open of package funcgp. The numbered equations are listed in doc/equations.md.
 package gp

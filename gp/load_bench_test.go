@@ -13,9 +13,9 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/saved"
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
-	"github.com/funcgp/funcgp/store"
 )
 
 // unitKernel costs nothing: all variances are 1, nothing is correlated.

@@ -10,7 +10,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/newton"
 	"github.com/funcgp/funcgp/internal/saved"
-	"github.com/funcgp/funcgp/store"
+	"github.com/funcgp/funcgp/internal/store"
 )
 
 // Targets are what a posterior is fitted to: the targets of N training examples under a likelihood. They are

@@ -9,8 +9,8 @@ import (
 
 	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/internal/sites"
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
-	"github.com/funcgp/funcgp/store"
 )
 
 // checkpointVersion is the version of the sections of a checkpoint.

@@ -67,8 +67,8 @@
 //
 // # Files
 //
-// Save writes a finished posterior to a store, and Load and LoadProjected map
-// it into memory, in any process: see package store.
+// Save writes a finished posterior to a file, and Load and LoadProjected map
+// it into memory, in any process. Both are for Posterior.Save and Open of package funcgp.
 //
 // # Explanations
 //

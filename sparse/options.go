@@ -5,8 +5,8 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/memory"
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
-	"github.com/funcgp/funcgp/store"
 )
 
 // Progress stages.

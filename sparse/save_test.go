@@ -13,12 +13,12 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
-	"github.com/funcgp/funcgp/store"
 )
 
 // answers is a list of all that a posterior gives and can become.

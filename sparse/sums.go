@@ -20,8 +20,8 @@ import (
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/internal/sites"
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
-	"github.com/funcgp/funcgp/store"
 )
 
 // Sums are the sums over training examples on which a posterior depends, in the

@@ -18,8 +18,8 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/internal/testref"
-	"github.com/funcgp/funcgp/store"
 )
 
 // asCommand is the variable under which the test binary is the command.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/funcgp/funcgp/store"
+	"github.com/funcgp/funcgp/internal/store"
 )
 
 // Kind and version of a file with a Posterior.

@@ -9,7 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/store"
+	"github.com/funcgp/funcgp/internal/store"
 )
 
 // A State is a training by Train between two steps. Train can resume from it.

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
-	"github.com/funcgp/funcgp/store"
 )
 
 // small returns an autoencoder of rows of 12 numbers.

@@ -3,8 +3,8 @@ package novelty
 import (
 	"context"
 
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
-	"github.com/funcgp/funcgp/store"
 )
 
 // Noise returns ε.

@@ -14,9 +14,9 @@ import (
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/internal/sites"
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
-	"github.com/funcgp/funcgp/store"
 )
 
 // A Solver is the gp.Solver of all training examples by the precision H of the parameters, P×P. Its time grows with N·C

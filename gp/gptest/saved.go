@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/funcgp/funcgp/store"
+	"github.com/funcgp/funcgp/internal/store"
 )
 
 // A SavedCase is a posterior of type P that can be saved.

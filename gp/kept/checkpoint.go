@@ -11,7 +11,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/internal/saved"
-	"github.com/funcgp/funcgp/store"
+	"github.com/funcgp/funcgp/internal/store"
 )
 
 // checkpointVersion is the version of the sections of a checkpoint.

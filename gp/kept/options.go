@@ -4,8 +4,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
-	"github.com/funcgp/funcgp/store"
 )
 
 // Options are those of Fit, Refit and Load. nil means all defaults: all rows with λ > 0

@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
-	"github.com/funcgp/funcgp/store"
 )
 
 // SavedBytes returns about how many bytes Save adds: 8·N·C·(4 + 2·C) + 8·P, and

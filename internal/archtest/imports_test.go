@@ -23,7 +23,7 @@ const module = "github.com/funcgp/funcgp/"
 // belongs to the room with the longest path that it begins with, and imports only packages of its room and of those before.
 var rooms = [][]string{
 	{"internal", "doc/clients", ".ci"}, // tools that know nothing of networks
-	{"store"},                          // files of posteriors
+	{"internal/store"},                 // files of posteriors
 	{"internal/dataset", "linearize/rowfile"},
 	{"linearize"},
 	{"internal/jacobian", "internal/newton", "internal/saved", "ntk"},

@@ -16,8 +16,8 @@ import (
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/saved"
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/sparse"
-	"github.com/funcgp/funcgp/store"
 )
 
 // checkpointPause is the least time between two checkpoints in the middle of a pass.

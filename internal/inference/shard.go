@@ -21,10 +21,10 @@ import (
 	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/sparse/shard"
-	"github.com/funcgp/funcgp/store"
 )
 
 // A Pass is a pass over the training rows that is split into parts: the inducing examples with the factor of their

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/atomicfile"
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
-	"github.com/funcgp/funcgp/store"
 )
 
 // CauseOf is err without the name of a temporary file.

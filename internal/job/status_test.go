@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/internal/atomicfile"
-	"github.com/funcgp/funcgp/store"
+	"github.com/funcgp/funcgp/internal/store"
 )
 
 func TestStatus(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse/shard"
-	"github.com/funcgp/funcgp/store"
 )
 
 // Methods are those that a posterior is computed by.

@@ -8,9 +8,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/saved"
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
-	"github.com/funcgp/funcgp/store"
 )
 
 // TestFitTellsOthers: a checkpoint is that of its fit and its examples alone. Each difference has its name, targets by the

@@ -10,8 +10,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
-	"github.com/funcgp/funcgp/store"
 )
 
 // Parts of the errors for a file that does not fit: the problem Impossible, and what to do.

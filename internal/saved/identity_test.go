@@ -16,12 +16,12 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
-	"github.com/funcgp/funcgp/store"
 )
 
 // given is what a posterior is fitted with, and what a Load is given.

@@ -3,8 +3,8 @@ package saved
 import (
 	"math"
 
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
-	"github.com/funcgp/funcgp/store"
 )
 
 // An About is what the JSON section of every saved posterior has.

@@ -12,8 +12,8 @@ import (
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/sparse/shard"
-	"github.com/funcgp/funcgp/store"
 )
 
 // The files of a part of explanations and of one of an audit.

@@ -5,12 +5,12 @@ import (
 	"fmt"
 
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
-	"github.com/funcgp/funcgp/store"
 )
 
-// Kind and Version of a part's file in package store.
+// Kind and Version of a part's file.
 const (
 	Kind    = "funcgp shard"
 	Version = 2 // 2 added sites at the mode of the linearized model

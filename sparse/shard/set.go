@@ -6,9 +6,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
-	"github.com/funcgp/funcgp/store"
 )
 
 // A Set has all parts of a pass. They are in files; one file at a time is open.

@@ -14,13 +14,13 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/sparse/shard"
-	"github.com/funcgp/funcgp/store"
 )
 
 // shardTol is the bound on what a split of the data over shards may change: sums of a few

@@ -14,10 +14,10 @@ import (
 	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
-	"github.com/funcgp/funcgp/store"
 )
 
 // results are what is measured.

@@ -16,10 +16,10 @@ import (
 
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/linearize/train"
-	"github.com/funcgp/funcgp/store"
 )
 
 // A Retraining trains networks of one kind on subsets of the same examples, and keeps

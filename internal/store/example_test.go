@@ -10,9 +10,9 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
-	"github.com/funcgp/funcgp/store"
 )
 
 // about is what the caller keeps beside the posterior, to know what it is of.
