@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -184,7 +185,7 @@ func (p *Posterior) Remarks() []error { return p.worded(p.fit.Remarks) }
 
 // worded is a list of warnings in the words of Go, or those of the command.
 func (p *Posterior) worded(list []error) []error {
-	if p.job.Word != nil {
+	if p.job.Words == option.Flags {
 		return slices.Clone(list)
 	}
 	return warningsInGo(list)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // goNames are the names in this package of what a flag of the command says. What a program cannot say
@@ -37,7 +38,7 @@ func inGo(text string) string {
 // A callError is an error of a call of this package.
 type callError struct{ err error }
 
-func (e *callError) Error() string { return "funcgp: " + inGo(e.err.Error()) }
+func (e *callError) Error() string { return "funcgp: " + inGo(option.Word(e.err, option.Go)) }
 
 func (e *callError) Unwrap() error { return e.err }
 
@@ -53,7 +54,7 @@ func named(err error) error {
 func warningsInGo(list []error) []error {
 	out := make([]error, len(list))
 	for i, err := range list {
-		w := *job.InFlags(err)
+		w := *job.Worded(err, option.Go)
 		w.Text, w.Remedy = inGo(w.Text), inGo(w.Remedy)
 		out[i] = &w
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -31,7 +32,7 @@ type Console struct {
 func New(args []string, stdout, stderr io.Writer) *Console {
 	c := &Console{Out: &Output{w: stdout}, Stderr: stderr}
 	c.Job = job.New((*screen)(c))
-	c.Args, c.Word = args, job.InFlags
+	c.Args, c.Words = args, option.Flags
 	return c
 }
 

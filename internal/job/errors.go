@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/atomicfile"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -22,22 +23,27 @@ func CauseOf(err error) error {
 }
 
 // UsageError is a command line that is wrong without looking at any file.
-type UsageError struct{ msg string }
+type UsageError struct{ err error }
 
-func (e *UsageError) Error() string { return e.msg }
+func (e *UsageError) Error() string { return e.err.Error() }
 
-// Usagef formats a usageError.
-func Usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
+func (e *UsageError) Unwrap() error { return e.err }
+
+// Usagef formats a UsageError, with options in braces.
+func Usagef(format string, args ...any) error { return &UsageError{option.Errorf(format, args...)} }
 
 // A StrictError holds the warnings that --strict turns into an error.
 type StrictError struct{ Warnings linearize.Warnings }
 
-func (e *StrictError) Error() string {
+func (e *StrictError) Error() string { return e.Message().String() }
+
+// Message is the first warning, with its options.
+func (e *StrictError) Message() option.Text {
 	more := ""
 	if n := len(e.Warnings) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
-	return "--strict: " + e.Warnings[0].Error() + more
+	return option.Textf("{strict}: %v%s", message(e.Warnings[0]), more)
 }
 
 // A FullError is an error that already names a file or flag and what to do.
@@ -47,8 +53,8 @@ func (e *FullError) Error() string { return e.Err.Error() }
 
 func (e *FullError) Unwrap() error { return e.Err }
 
-// FullErrorf formats a fullError.
-func FullErrorf(format string, args ...any) error { return &FullError{fmt.Errorf(format, args...)} }
+// FullErrorf formats a FullError, with options in braces.
+func FullErrorf(format string, args ...any) error { return &FullError{option.Errorf(format, args...)} }
 
 // Full marks an error as one that already says what is wrong and what to do.
 func Full(err error) error { return &FullError{err} }
@@ -76,7 +82,7 @@ func Exclusive(given func(flag string) bool, names ...string) error {
 		switch {
 		case !given(name):
 		case first != "":
-			return Usagef("--%s and --%s exclude each other", first, name)
+			return Usagef("%v and %v exclude each other", option.Named(first), option.Named(name))
 		default:
 			first = name
 		}
@@ -90,7 +96,7 @@ func NotOneOf(flag, value string, list []string) error {
 	if rest := list[:len(list)-1]; len(rest) > 0 {
 		text = strings.Join(rest, ", ") + " or " + text
 	}
-	return Usagef("--%s %q must be %s%s", flag, value, text, DidYouMean(value, list))
+	return Usagef("%v %q must be %s%s", option.Named(flag), value, text, DidYouMean(value, list))
 }
 
 // DidYouMean returns "; did you mean X?" for the word of a list that has the fewest typing errors, at most one in

@@ -5,11 +5,11 @@ package job
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -61,8 +61,7 @@ type Job struct {
 	Strict bool
 	// Force fits networks whose outputs are for the classes in another order, which is an error otherwise.
 	Force bool
-	// Word, where it is not nil, puts a warning into the words of who asked.
-	Word func(error) *linearize.Warning
+	Words option.Words // of who asked, for notes and warnings
 
 	Listener Listener // nil hears nothing
 
@@ -96,17 +95,17 @@ func (j *Job) Close() {
 // CloseLater keeps the file of an answer open until Close.
 func (j *Job) CloseLater(f func() error) { j.closers = append(j.closers, f) }
 
-// Note says in one line what users should know.
+// Note says in one line what users should know, with options in braces.
 func (j *Job) Note(format string, args ...any) {
 	if j.Listener != nil {
-		j.Listener.Note(OneLine(fmt.Sprintf(format, args...)))
+		j.Listener.Note(OneLine(option.Textf(format, args...).In(j.Words)))
 	}
 }
 
-// Detail says in one line what is done.
+// Detail says in one line what is done, with options in braces.
 func (j *Job) Detail(format string, args ...any) {
 	if j.Listener != nil {
-		j.Listener.Detail(OneLine(fmt.Sprintf(format, args...)))
+		j.Listener.Detail(OneLine(option.Textf(format, args...).In(j.Words)))
 	}
 }
 
@@ -133,19 +132,12 @@ func (j *Job) Warn(list ...error) {
 
 // keep keeps a warning and returns it, or nil where it is known already.
 func (j *Job) keep(err error) *linearize.Warning {
-	w := j.word(err)
+	w := Worded(err, j.Words)
 	if slices.ContainsFunc(j.Warnings, func(o error) bool { return o.Error() == w.Error() }) {
 		return nil
 	}
 	j.Warnings = append(j.Warnings, w)
 	return w
-}
-
-func (j *Job) word(err error) *linearize.Warning {
-	if j.Word != nil {
-		return j.Word(err)
-	}
-	return linearize.WarningOf(err)
 }
 
 // Show says that done of total steps of a stage are done. Every long call of the library gets it as its Progress.

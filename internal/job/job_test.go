@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 func TestDidYouMean(t *testing.T) {
@@ -18,8 +20,8 @@ func TestDidYouMean(t *testing.T) {
 		}
 		require.Equal(t, want, DidYouMean(word, verbs), word)
 	}
-	require.EqualError(t, NotOneOf("method", "nystorm", []string{"exact", "nystrom", "parameters"}), `--method "nystorm" must be exact, nystrom or parameters; did you mean nystrom?`)
-	require.EqualError(t, NotOneOf("method", "magic", []string{"exact", "parameters"}), `--method "magic" must be exact or parameters`)
+	require.EqualError(t, NotOneOf("method", "nystorm", []string{"exact", "nystrom", "parameters"}), `Method.Name "nystorm" must be exact, nystrom or parameters; did you mean nystrom?`)
+	require.Equal(t, `--method "magic" must be exact or parameters`, option.Word(NotOneOf("method", "magic", []string{"exact", "parameters"}), option.Flags))
 }
 
 // The number of typing errors is symmetric, 0 only between equal words, and 1 for each error by itself.

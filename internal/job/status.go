@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // Exit statuses other than 0 and 1. The same command line ends with 1 or 2 again; with any other it may succeed.
@@ -26,13 +27,13 @@ var failures = []error{
 	syscall.ENOMEM, syscall.EAGAIN, syscall.EMFILE, syscall.ENFILE,
 }
 
-// Status reports err in one line that begins with the name of the program, and returns the exit status. A context
+// Status reports err in the words of the command in one line that begins with the name of the program, and returns the exit status. A context
 // that was cancelled counts as interrupted.
 func Status(stderr io.Writer, program string, err error) int {
 	if err == nil {
 		return 0
 	}
-	msg, interrupted := err.Error(), errors.Is(err, context.Canceled)
+	msg, interrupted := option.Word(err, option.Flags), errors.Is(err, context.Canceled)
 	if download := (*dataset.Error)(nil); interrupted && !errors.As(err, &download) {
 		msg = "interrupted"
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/sparse/shard"
@@ -42,7 +43,7 @@ func open(o *funcgp.OpenOptions, from, calibrate string) (*problem.Flags, *job.J
 		return nil, nil, err
 	}
 	c := job.New(job.Progress(o.Progress))
-	c.Word = job.InFlags
+	c.Words = option.Flags
 	return f, c, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/sparse"
@@ -163,7 +164,8 @@ func TestNewTerms(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	usage := func(err error, want string) {
 		t.Helper()
-		require.ErrorContains(t, err, want)
+		require.Error(t, err)
+		require.Contains(t, option.Word(err, option.Flags), want)
 		_, ok := errors.AsType[*job.UsageError](err)
 		require.True(t, ok, want)
 	}

@@ -1,0 +1,281 @@
+// Package option names the options of funcgp in the words of who reads a message: the fields of package funcgp for
+// programs in Go, flags for the command, members of a request for the server.
+//
+//	err := option.Errorf("{noise-variance=%v} must be a positive number", v)
+//	err.Error()                    // NoiseVariance -1 must be a positive number
+//	option.Word(err, option.Flags) // --noise-variance -1 must be a positive number
+//
+// A message names an option in braces, which is data until it is worded. There are these forms:
+//
+//	{seed}                       the option
+//	{seed=7}                     the option with a value
+//	{fit with-inputs}            the option of a verb, for flags "gpexplain fit --with-inputs"
+//	{ReadOptions.Output output}  the option, which the package at hand calls ReadOptions.Output
+//	{,}                          between options with values that are given together
+package option
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Words are those of an audience.
+type Words int
+
+// The audiences.
+const (
+	Go      Words = iota // who calls package funcgp
+	Package              // who calls the package that makes the message: the same where it has no name of its own
+	Flags                // who types the command
+	Members              // who sends a request to the server
+)
+
+// An Option is one of the options that messages name.
+type Option struct {
+	Name   string // the flag without its dashes
+	Go     string // a field of package funcgp, or a function of it that makes a value; "" where a program cannot say it
+	Member string // the member of a request; "" where there is none
+}
+
+// Find returns the option with a name. One that is not in the table is a flag alone.
+func Find(name string) Option {
+	if i := slices.IndexFunc(Table, func(o Option) bool { return o.Name == name }); i >= 0 {
+		return Table[i]
+	}
+	return Option{Name: name}
+}
+
+// in is the option in words: its flag where the audience has no name for it.
+func (o Option) in(w Words) string {
+	switch {
+	case w == Members && o.Member != "":
+		return o.Member
+	case (w == Go || w == Package) && o.Go != "":
+		return o.Go
+	}
+	return "--" + o.Name
+}
+
+// A Text is a message with options in braces. A brace that stands for itself is doubled.
+type Text string
+
+// Textf formats a text. Options are looked up in the format, and never in the text of an argument; an argument that is
+// a Text or an error has its own.
+func Textf(format string, args ...any) Text {
+	if false {
+		_ = fmt.Sprintf(format, args...) // go vet checks the arguments
+	}
+	return Text(fmt.Sprintf(format, quoted(args)...))
+}
+
+// quoted are arguments whose braces stand for themselves.
+func quoted(args []any) []any {
+	out := make([]any, len(args))
+	for i, a := range args {
+		switch a.(type) {
+		case bool, int, int64, float64:
+			out[i] = a
+		default:
+			out[i] = argument{a}
+		}
+	}
+	return out
+}
+
+// An argument formats as its value does, with doubled braces.
+type argument struct{ value any }
+
+// Format implements fmt.Formatter.
+func (a argument) Format(f fmt.State, verb rune) {
+	value, data := a.value, true
+	switch v := a.value.(type) {
+	case Text:
+		value = string(v)
+	case error:
+		value = string(Of(v))
+	default:
+		data = false
+	}
+	text := fmt.Sprintf(fmt.FormatString(f, verb), value)
+	if !data {
+		text = string(Plain(text))
+	}
+	// An error is that of the writer, which is memory.
+	_, _ = f.Write([]byte(text))
+}
+
+var braces = strings.NewReplacer("{", "{{", "}", "}}")
+
+// Plain is the text of a string that names no option.
+func Plain(s string) Text { return Text(braces.Replace(s)) }
+
+// Named is the text that names an option.
+func Named(name string) Text { return Text("{" + name + "}") }
+
+// Set is the text of an option with a value.
+func Set(name string, value any) Text { return Textf("{"+name+"=%v}", value) }
+
+// Join joins texts.
+func Join(list []Text, separator Text) Text {
+	var out Text
+	for i, t := range list {
+		if i > 0 {
+			out += separator
+		}
+		out += t
+	}
+	return out
+}
+
+// String is the text in the words of the package that makes it.
+func (t Text) String() string { return t.In(Package) }
+
+// Named are the options that a text names, in order.
+func (t Text) Named() (names []string) {
+	t.each(nil, func(r reference) { names = append(names, r.name) })
+	return names
+}
+
+// In is the text in words.
+func (t Text) In(w Words) string {
+	var out strings.Builder
+	t.each(func(s string) { out.WriteString(s) }, func(r reference) { out.WriteString(r.in(w)) })
+	return out.String()
+}
+
+// A reference is what is in braces.
+type reference struct {
+	verb, own, name string
+	value           string
+	valued          bool // there is a value, which may be empty
+}
+
+func (r reference) in(w Words) string {
+	if r.name == "," {
+		return map[bool]string{true: " ", false: ", "}[w == Flags]
+	}
+	text := Find(r.name).in(w)
+	switch {
+	case w == Package && r.own != "":
+		text = r.own
+	case r.verb != "" && strings.HasPrefix(text, "--"):
+		text = "gpexplain " + r.verb + " " + text
+	}
+	if r.valued {
+		text += " " + r.value
+	}
+	return text
+}
+
+// each calls literal for the parts of a text that stand for themselves, and option for what is in braces.
+func (t Text) each(literal func(string), option func(reference)) {
+	if literal == nil {
+		literal = func(string) {}
+	}
+	for s := string(t); s != ""; {
+		at := strings.IndexAny(s, "{}")
+		if at < 0 {
+			literal(s)
+			return
+		}
+		literal(s[:at])
+		switch s = s[at:]; {
+		case strings.HasPrefix(s, "{{") || strings.HasPrefix(s, "}}"):
+			literal(s[:1])
+			s = s[2:]
+		case len(s) > 1 && s[0] == '{' && (s[1] == ',' || unicode.IsLetter(rune(s[1]))):
+			inside, rest := upToBrace(s[1:])
+			s = rest
+			var r reference
+			r.name, r.value, r.valued = strings.Cut(inside, "=")
+			r.value = strings.NewReplacer("{{", "{", "}}", "}").Replace(r.value)
+			if before, name, ok := strings.Cut(r.name, " "); ok {
+				r.name = name
+				if unicode.IsUpper(rune(before[0])) {
+					r.own = before
+				} else {
+					r.verb = before
+				}
+			}
+			option(r)
+		default: // a brace that nothing opens or closes
+			literal(s[:1])
+			s = s[1:]
+		}
+	}
+}
+
+// upToBrace cuts s at the brace that closes it, which is not doubled.
+func upToBrace(s string) (inside, rest string) {
+	for i := 0; i < len(s); i++ {
+		if s[i] != '}' {
+			continue
+		}
+		if i+1 < len(s) && s[i+1] == '}' {
+			i++
+			continue
+		}
+		return s[:i], s[i+1:]
+	}
+	return s, ""
+}
+
+// An Error is an error whose text names options.
+type Error struct {
+	text Text
+	err  error // with what %w formats; its text is not shown
+}
+
+// Errorf formats an error as fmt.Errorf does, with options in braces.
+func Errorf(format string, args ...any) error {
+	return &Error{Textf(strings.ReplaceAll(format, "%w", "%v"), args...), fmt.Errorf(format, args...)}
+}
+
+// New returns an error with a text.
+func New(text Text) error { return &Error{text: text} }
+
+// Error is the text in the words of the package that makes the error.
+func (e *Error) Error() string { return e.text.String() }
+
+// Message is the text with its options.
+func (e *Error) Message() Text { return e.text }
+
+// Unwrap returns the errors that %w formats.
+func (e *Error) Unwrap() []error { return unwrapped(e.err) }
+
+// unwrapped are the errors that an error wraps.
+func unwrapped(err error) []error {
+	switch e := err.(type) {
+	case interface{ Unwrap() []error }:
+		return e.Unwrap()
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return []error{inner}
+		}
+	}
+	return nil
+}
+
+// Of is the text of an error with its options, those of the errors that it wraps too. A type of errors with options in
+// its text has a method Message.
+func Of(err error) Text {
+	if e, ok := err.(interface{ Message() Text }); ok {
+		return e.Message()
+	}
+	text := Plain(err.Error())
+	for _, inner := range unwrapped(err) {
+		text = Text(strings.Replace(string(text), string(Plain(inner.Error())), string(Of(inner)), 1))
+	}
+	return text
+}
+
+// Word is the text of an error in words.
+func Word(err error, w Words) string { return Of(err).In(w) }
+
+// Trimmed returns an error without a prefix of its text, such as the name of a package.
+func Trimmed(err error, prefix string) error {
+	return &Error{Text(strings.TrimPrefix(string(Of(err)), prefix)), errors.Join(err)}
+}
