@@ -456,8 +456,8 @@ func ExamplePosterior_Rows() {
 	// [0.26]
 	// [-0.60]
 	// [0.26]
-	// funcgp: the columns of x: there is no column "b"; use the column names of the data, or none
-	// funcgp: the columns of x: two columns have the same name "a"; rename one
+	// funcgp: the rows: there is no column "b"; use the column names of the data, or none
+	// funcgp: the rows: two columns have the same name "a"; rename one
 }
 
 // A bundle answers where neither network nor data are.

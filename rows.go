@@ -1,16 +1,13 @@
 package funcgp
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/csv"
 	"fmt"
 	"image"
-	"image/png"
 	"io"
 	"math"
 	"slices"
-	"strconv"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -69,10 +66,8 @@ func (d *Data) held(net *network.Network) (*dataset.Data, error) {
 		r.Weights = slices.Clone(d.Weights)
 	}
 	r.Integer = len(r.Targets) == n && !slices.ContainsFunc(r.Targets, func(y float64) bool { return y != math.Trunc(y) })
-	for _, v := range slices.Concat(r.X, r.Targets) {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, fmt.Errorf("funcgp: X or Y has %v; leave such rows out", v)
-		}
+	if err := cmp.Or(dataset.Finite("X", r.X, dim, d.Columns), dataset.Finite("Y", r.Targets, len(r.Targets)/n, nil)); err != nil {
+		return nil, named(err)
 	}
 	out, err := r.Data("the rows").WithTrain(r, "the rows")
 	if err != nil {
@@ -84,19 +79,27 @@ func (d *Data) held(net *network.Network) (*dataset.Data, error) {
 	return out, nil
 }
 
-// read reads rows of one's own from in, which errors and notes call name.
-func (p *Posterior) read(ctx context.Context, in io.Reader, name string) (*Rows, error) {
+// take makes rows of one's own of what errors and notes call name.
+func (p *Posterior) take(name string, read func(o dataset.InputOptions) (*problem.Asked, error)) (*Rows, error) {
 	end, err := p.begin()
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	asked, err := p.problem.Read(ctx, "-", dataset.InputOptions{MaxBytes: gp.MemoryBudget(p.problem.Limits.Memory), Standard: in, Name: name})
+	asked, err := read(dataset.InputOptions{MaxBytes: gp.MemoryBudget(p.problem.Limits.Memory), Name: name})
 	if err != nil {
 		return nil, named(err)
 	}
 	asked.File = "rows"
 	return &Rows{asked, p}, nil
+}
+
+// read reads rows of one's own from in, which errors and notes call name.
+func (p *Posterior) read(ctx context.Context, in io.Reader, name string) (*Rows, error) {
+	return p.take(name, func(o dataset.InputOptions) (*problem.Asked, error) {
+		o.Standard = in
+		return p.problem.Read(ctx, "-", o)
+	})
 }
 
 // ReadCSV reads rows of a table: a header with the names of the training data's columns, in any order and
@@ -112,75 +115,40 @@ func (p *Posterior) ReadPicture(ctx context.Context, r io.Reader) (*Rows, error)
 
 // Picture is a picture, which is fitted to the inputs of the network.
 func (p *Posterior) Picture(ctx context.Context, img image.Image) (*Rows, error) {
-	var file bytes.Buffer
-	if err := png.Encode(&file, img); err != nil {
-		return nil, named(err)
-	}
-	return p.read(ctx, &file, "the picture")
+	return p.take("the picture", func(o dataset.InputOptions) (*problem.Asked, error) { return p.problem.Drawn(ctx, img, o) })
 }
 
-// Rows are the rows of x, N×D, in the units of the training data; pixels run from 0 to 255. Columns, if any are given,
-// name those of x: those of the training data are taken by their names, in any order and among others, and one that is
-// missing or there twice is an error. Without them the order is that of the training data.
-func (p *Posterior) Rows(ctx context.Context, x mat.Matrix, columns ...string) (*Rows, error) {
-	n, d := x.Dims()
-	places := make([]int, d)
-	for j := range places {
-		places[j] = j
-	}
-	if want := p.problem.Examples.Data.Columns; columns != nil {
-		if want == nil {
-			return nil, fmt.Errorf("funcgp: the inputs have shape %v, and their numbers no names; leave the columns out", p.problem.Examples.Data.Shape)
-		}
-		if len(columns) != d {
-			return nil, fmt.Errorf("funcgp: %d names of columns, but x has %d; name each", len(columns), d)
-		}
-		var err error
-		if places, err = dataset.Places(columns, want, nil, "the columns of x", 0); err != nil {
-			return nil, named(err)
-		}
-	}
-	var b bytes.Buffer
-	for i := range n {
-		for k, j := range places {
-			if k > 0 {
-				b.WriteByte(',')
-			}
-			b.WriteString(strconv.FormatFloat(x.At(i, j), 'g', -1, 64))
-		}
-		b.WriteByte('\n')
-	}
-	return p.read(ctx, &b, "the rows")
+// Rows are the rows of x, N×D, in the units of the training data; pixels run from 0 to 255, whole numbers or not.
+// Columns, if any are given, name those of x: those of the training data are taken by their names, in any order and
+// among others, and one that is missing or there twice is an error. Without them the order is that of the training data.
+// The numbers are copied, once.
+func (p *Posterior) Rows(_ context.Context, x mat.Matrix, columns ...string) (*Rows, error) {
+	return p.take("the rows", func(o dataset.InputOptions) (*problem.Asked, error) { return p.problem.Numbers(x, columns, o) })
 }
 
 // Records are rows by the names of the columns of the training data, in their units. A column that is
 // missing is an error, and a name that is no column too.
-func (p *Posterior) Records(ctx context.Context, records []map[string]float64) (*Rows, error) {
+func (p *Posterior) Records(_ context.Context, records []map[string]float64) (*Rows, error) {
 	columns := p.problem.Examples.Data.Columns
 	if columns == nil {
 		return nil, fmt.Errorf("funcgp: records are for tables, but the inputs have shape %v; use Picture or Rows", p.problem.Examples.Data.Shape)
 	}
-	var b bytes.Buffer
-	w := csv.NewWriter(&b)
-	_ = w.Write(columns) // a bytes.Buffer takes everything
-	line := make([]string, len(columns))
+	x := dense.View(dense.New(len(records), len(columns)))
 	for i, r := range records {
 		for j, name := range columns {
 			v, ok := r[name]
 			if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
 				return nil, fmt.Errorf("funcgp: record %d has no number for column %q; give all of %s", i, name, dataset.QuoteList(columns))
 			}
-			line[j] = strconv.FormatFloat(v, 'g', -1, 64)
+			x.Set(i, j, v)
 		}
 		for name := range r {
 			if len(r) > len(columns) && !slices.Contains(columns, name) {
 				return nil, fmt.Errorf("funcgp: record %d has %q, which is no column of the inputs; leave it out, as they are %s", i, name, dataset.QuoteList(columns))
 			}
 		}
-		_ = w.Write(line)
 	}
-	w.Flush()
-	return p.read(ctx, &b, "the records")
+	return p.take("the records", func(o dataset.InputOptions) (*problem.Asked, error) { return p.problem.Numbers(x, nil, o) })
 }
 
 // TestRows are test rows of the data by their 0-based numbers in the original file; without numbers all. A number of a

@@ -10,7 +10,6 @@ import (
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/npy"
-	"github.com/funcgp/funcgp/internal/picture"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -37,18 +36,16 @@ type predictions struct {
 
 // predictRows predicts several rows as Posterior.Predict does.
 func (s *service) predictRows(ctx context.Context, r *request) (*predictions, error) {
-	if npy.IsArchive(r.Rows) {
-		return nil, refusef(422, "bad_rows", "rows: it is an archive of arrays; send the array of inputs alone")
-	}
 	d := problem.Elements(s.problem.Examples.Data.Shape)
-	// An array may be one row of the shape of an input. The rows of a table have been counted.
-	if a, err := npy.OpenRows(bytes.NewReader(r.Rows), int64(len(r.Rows))); err == nil && a.Len() > s.mostRows() && a.Len()*a.Dim() != d {
+	// An array may be one row of the shape of an input. The rows of JSON have been counted.
+	if a, err := npy.OpenRows(bytes.NewReader(r.Array), int64(len(r.Array))); err == nil && a.Len() > s.mostRows() && a.Len()*a.Dim() != d {
 		return nil, refusef(422, "bad_rows", "rows: %d rows; send at most %d at a time", a.Len(), s.mostRows())
 	}
-	rows, _, err := s.readRows(ctx, r.Rows, picture.Auto, 8*int64(s.mostRows())*int64(d), "rows")
+	asked, err := s.several(ctx, r, 8*int64(s.mostRows())*int64(d))
 	if err != nil {
-		return nil, err
+		return nil, badInput("rows", err)
 	}
+	rows := asked.Subset
 	r.scored = rows
 	out := &predictions{Schema: "funcgp/serve-predictions/1", Classes: s.problem.Task.ClassNames(), Labels: s.problem.Task.LabelNames}
 	err = s.each(ctx, rows, r.Coverage, func(b *linearize.Batch, p *inference.Predictions, regions []inference.Region) {

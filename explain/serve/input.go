@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"image/png"
 	"slices"
-	"strconv"
 	"strings"
+
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/npy"
 	"github.com/funcgp/funcgp/internal/picture"
 	"github.com/funcgp/funcgp/internal/problem"
 )
@@ -54,14 +54,16 @@ func (s *service) input(ctx context.Context, r *request) (in *input, err error) 
 		return nil, refusef(422, "bad_invert", "invert %q must be auto, yes or no", r.Invert)
 	case r.Fit == "ink" && r.Invert != "":
 		return nil, refusef(422, "contradiction", "invert is for the fit frame: ink is found whether it is light or dark; leave one of them out")
-	case r.Rows != nil:
-		in, err = s.read(ctx, r.Rows, picture.Auto, "rows")
+	case r.Rows != nil || r.Array != nil:
+		var rows *problem.Asked
+		rows, err = s.several(ctx, r, decodeBytes)
+		in, err = s.one(ctx, "rows", rows, err)
 	case r.Row != nil:
 		in, err = s.testRow(ctx, *r.Row)
 	case r.Values != nil:
 		in, err = s.values(ctx, r.Values)
 	case r.Table != nil:
-		in, err = s.read(ctx, []byte(*r.Table), picture.Auto, "table")
+		in, err = s.table(ctx, *r.Table)
 	default:
 		in, err = s.picture(ctx, r)
 	}
@@ -88,22 +90,39 @@ func (s *service) named(rows *dataset.Subset, i int) result.NamedRow {
 	return result.NamedRow{Index: result.Index(rows.Rows[i]), Label: result.Float(problem.Label(rows, i)), LabelName: s.problem.LabelName(rows, i), ID: problem.IDOf(rows, i)}
 }
 
-// values is an input given as numbers, as a line of a table.
-func (s *service) values(ctx context.Context, list []*float64) (*input, error) {
+// values is an input given as numbers.
+func (s *service) values(ctx context.Context, list []float64) (*input, error) {
 	if want := problem.Elements(s.problem.Examples.Data.Shape); len(list) != want {
 		return nil, refusef(422, "bad_values", "values: %d numbers, but an input has %d (shape %v)", len(list), want, s.problem.Examples.Data.Shape)
 	}
-	var line []byte
-	for j, v := range list {
-		if v == nil {
-			return nil, refusef(422, "bad_values", "values: number %d is null; give a number", j)
-		}
-		if j > 0 {
-			line = append(line, ',')
-		}
-		line = strconv.AppendFloat(line, *v, 'g', -1, 64)
+	rows, err := s.numbers(mat.NewDense(1, len(list), list))
+	return s.one(ctx, "values", rows, err)
+}
+
+// several are the rows of a request: numbers of JSON, or a .npy file, which may take so many bytes.
+func (s *service) several(ctx context.Context, r *request, most int64) (*problem.Asked, error) {
+	if r.Rows != nil {
+		return s.numbers(r.Rows)
 	}
-	return s.read(ctx, append(line, '\n'), picture.Auto, "values")
+	return s.file(ctx, r.Array, picture.Auto, most)
+}
+
+// table is an input given as a CSV file.
+func (s *service) table(ctx context.Context, text string) (*input, error) {
+	file := []byte(text)
+	if bytes.IndexByte(file, 0) >= 0 || bytes.HasPrefix(file, []byte{0x1f, 0x8b}) {
+		return nil, refusef(422, "bad_table", "table: it is no text; send the rows uncompressed, or a picture")
+	}
+	// One row and its header, with room for columns that are not used and decimal commas.
+	most, cells := 8*(problem.Elements(s.problem.Examples.Data.Shape)+1000), 1
+	for _, end := range []string{",", ";", "\t", "\n"} {
+		cells += strings.Count(text, end)
+	}
+	if cells > most {
+		return nil, refusef(422, "bad_table", "table: %d cells, more than the %d that one row may have; send one row", cells, most)
+	}
+	rows, err := s.file(ctx, file, picture.Auto, decodeBytes)
+	return s.one(ctx, "table", rows, err)
 }
 
 // picture is an input given as a PNG or JPEG file.
@@ -112,7 +131,8 @@ func (s *service) picture(ctx context.Context, r *request) (*input, error) {
 		return nil, refusef(422, "bad_picture", "picture: it is neither PNG nor JPEG")
 	}
 	if r.Fit != "ink" {
-		return s.read(ctx, r.Picture, map[string]picture.Choice{"yes": picture.Yes, "no": picture.No}[r.Invert], "picture")
+		rows, err := s.file(ctx, r.Picture, map[string]picture.Choice{"yes": picture.Yes, "no": picture.No}[r.Invert], decodeBytes)
+		return s.one(ctx, "picture", rows, err)
 	}
 	side, err := s.drawn()
 	if err != nil {
@@ -133,11 +153,8 @@ func (s *service) picture(ctx context.Context, r *request) (*input, error) {
 		}
 		return nil, refusef(422, "blank", "picture: %w; draw something", err)
 	}
-	var file bytes.Buffer
-	if err := png.Encode(&file, img); err != nil {
-		return nil, err
-	}
-	in, err := s.read(ctx, file.Bytes(), picture.No, "picture")
+	rows, err := s.problem.Drawn(ctx, img, dataset.InputOptions{Name: theInput, Invert: picture.No})
+	in, err := s.one(ctx, "picture", rows, err)
 	if err == nil {
 		in.Notes = append(slices.Clone(p.Notes), inkNote(side))
 	}
@@ -157,49 +174,39 @@ func (s *service) drawn() (int, error) {
 // theInput is what messages call the input of a request.
 const theInput = "the input"
 
-// read reads one row from the picture, table or array of a member of the request.
-func (s *service) read(ctx context.Context, file []byte, invert picture.Choice, member string) (*input, error) {
-	text := !picture.Is(file) && !npy.Is(file)
-	if text && bytes.IndexByte(file, 0) >= 0 || bytes.HasPrefix(file, []byte{0x1f, 0x8b}) {
-		return nil, refusef(422, "bad_table", "table: it is no text; send the rows uncompressed, or a picture")
+// numbers are rows of JSON. Their grey levels are whole numbers, which shares of 1 are not.
+func (s *service) numbers(x *mat.Dense) (*problem.Asked, error) {
+	return s.problem.Numbers(x, nil, dataset.InputOptions{Name: theInput, Whole: true})
+}
+
+// file reads rows from a picture, table or array, as --input of the other verbs does, into at most so many bytes.
+func (s *service) file(ctx context.Context, file []byte, invert picture.Choice, most int64) (*problem.Asked, error) {
+	return s.problem.Read(ctx, "-", dataset.InputOptions{Invert: invert, MaxBytes: most, Standard: bytes.NewReader(file), Name: theInput})
+}
+
+// badInput is the error of rows that a member of the request has, which may be nil.
+func badInput(member string, err error) error {
+	if err == nil || interrupted(err) {
+		return err
 	}
-	if text {
-		// One row and its header, with room for columns that are not used and decimal commas.
-		most, cells := 8*(problem.Elements(s.problem.Examples.Data.Shape)+1000), 1
-		for _, end := range []string{",", ";", "\t", "\n"} {
-			cells += bytes.Count(file, []byte(end))
-		}
-		if cells > most {
-			return nil, refusef(422, "bad_table", "table: %d cells, more than the %d that one row may have; send one row", cells, most)
-		}
-	}
-	rows, notes, err := s.readRows(ctx, file, invert, decodeBytes, member)
+	bad := refuse(422, "bad_input", err)
+	bad.Field = member
+	return bad
+}
+
+// one is the one row of a member of the request, which came with err.
+func (s *service) one(ctx context.Context, member string, rows *problem.Asked, err error) (*input, error) {
 	if err != nil {
-		return nil, err
+		return nil, badInput(member, err)
 	}
 	if n := rows.Len(); n != 1 {
 		return nil, refusef(422, "bad_"+member, "%s: %d rows; send one", member, n)
 	}
-	in := &input{rows: rows, names: problem.NamesOfFile(theInput, rows), subject: subject{Split: "request", NamedRow: result.NamedRow{Index: -1, Label: result.Undefined()}}}
-	for _, note := range notes {
+	in := &input{rows: rows.Subset, names: problem.NamesOfFile(theInput, rows.Subset), subject: subject{Split: "request", NamedRow: result.NamedRow{Index: -1, Label: result.Undefined()}}}
+	for _, note := range rows.Notes {
 		in.Notes = append(in.Notes, strings.TrimPrefix(note, theInput+": "))
 	}
-	return in, s.show(ctx, in, rows)
-}
-
-// readRows reads rows from a file, as --input of the other verbs does, into at most so many bytes. The file is a member
-// of the request.
-func (s *service) readRows(ctx context.Context, file []byte, invert picture.Choice, most int64, member string) (*dataset.Subset, []string, error) {
-	asked, err := s.problem.Read(ctx, "-", dataset.InputOptions{Invert: invert, MaxBytes: most, Standard: bytes.NewReader(file), Name: theInput})
-	switch {
-	case err == nil:
-		return asked.Subset, asked.Notes, nil
-	case interrupted(err):
-		return nil, nil, err
-	}
-	bad := refuse(422, "bad_input", err)
-	bad.Field = member
-	return nil, nil, bad
+	return in, s.show(ctx, in, rows.Subset)
 }
 
 // show fills in how an input looks.

@@ -10,8 +10,9 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
+
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/result"
@@ -27,13 +28,14 @@ const (
 	mostListed   = 200 // test rows that are listed at a time
 )
 
-// A request asks about one input, by one of Row, Values, Picture and Table; or about several, by Rows.
+// A request asks about one input, by one of Row, Values, Picture and Table; or about several, by Rows or Array.
 type request struct {
 	Row     *int       `json:"row"`     // number of a test row in the original file
-	Values  []*float64 `json:"values"`  // D numbers: features in the units of the data, in JSON also by the names of their columns, or grey levels from 0 to 255
+	Values  []float64  `json:"values"`  // D numbers: features in the units of the data, in JSON also by the names of their columns, or grey levels from 0 to 255
 	Picture []byte     `json:"picture"` // a PNG or JPEG file, base64 in JSON
 	Table   *string    `json:"table"`   // a CSV file of one row
-	Rows    []byte     `json:"rows"`    // lines of a table, or a .npy file; in JSON lists of D numbers as Values
+	Rows    *mat.Dense `json:"rows"`    // in JSON lists of D numbers as Values
+	Array   []byte     `json:"-"`       // rows as a .npy file
 
 	Fit    string `json:"fit"`    // of a picture: frame, the default, keeps all of it, ink centres what is drawn on it
 	Invert string `json:"invert"` // of a picture: auto, the default, yes or no
@@ -52,7 +54,7 @@ type request struct {
 
 // inputs is how many inputs the request names.
 func (ask *request) inputs() (n int) {
-	for _, given := range []bool{ask.Row != nil, ask.Values != nil, ask.Picture != nil, ask.Table != nil, ask.Rows != nil} {
+	for _, given := range []bool{ask.Row != nil, ask.Values != nil, ask.Picture != nil, ask.Table != nil, ask.Rows != nil, ask.Array != nil} {
 		if given {
 			n++
 		}
@@ -93,14 +95,17 @@ func (ask *request) decode(body []byte, columns []string, d, most int) error {
 		case "values":
 			var begin json.Token
 			if begin, err = j.Token(); err == nil && begin == json.Delim('{') {
-				var row []float64
-				if row, err = decodeNamed(j, columns, "values"); err == nil {
-					for i := range row {
-						ask.Values = append(ask.Values, &row[i])
-					}
-				}
+				ask.Values, err = decodeNamed(j, columns, "values")
 			} else if err == nil && begin != nil {
-				ask.Values, err = decodeListFrom[*float64](j, begin, d, refusef(422, "bad_values", "values: more than %d numbers, which is what an input has", d))
+				var list []*float64
+				list, err = decodeListFrom[*float64](j, begin, d, refusef(422, "bad_values", "values: more than %d numbers, which is what an input has", d))
+				ask.Values = make([]float64, len(list))
+				for i, v := range list {
+					if v == nil {
+						return refusef(422, "bad_values", "values: number %d is null; give a number", i)
+					}
+					ask.Values[i] = *v
+				}
 			}
 		case "picture":
 			err = j.Decode(&ask.Picture)
@@ -193,9 +198,8 @@ func decodeNamed(j *json.Decoder, columns []string, where string) ([]float64, er
 	return row, nil
 }
 
-// decodeRows reads a list of rows, each d numbers or an object as decodeNamed reads it, as the lines of a table; null is
-// nil.
-func decodeRows(j *json.Decoder, columns []string, d, most int) ([]byte, error) {
+// decodeRows reads a list of rows, each d numbers or an object as decodeNamed reads it; null is nil.
+func decodeRows(j *json.Decoder, columns []string, d, most int) (*mat.Dense, error) {
 	bad := refusef(422, "bad_rows", "rows: give a list of 1 to %d rows, each a list of %d numbers, or an object of as many by the names of the columns", most, d)
 	begin, err := j.Token()
 	if err != nil || begin == nil {
@@ -204,8 +208,9 @@ func decodeRows(j *json.Decoder, columns []string, d, most int) ([]byte, error) 
 	if begin != json.Delim('[') || !j.More() {
 		return nil, bad
 	}
-	var table []byte
-	for n := 0; j.More(); n++ {
+	var x []float64
+	n := 0
+	for ; j.More(); n++ {
 		if begin, err = j.Token(); err != nil {
 			return nil, err
 		}
@@ -214,10 +219,7 @@ func decodeRows(j *json.Decoder, columns []string, d, most int) ([]byte, error) 
 			if err != nil {
 				return nil, err
 			}
-			for _, v := range row {
-				table = append(strconv.AppendFloat(table, v, 'g', -1, 64), ',')
-			}
-			table[len(table)-1] = '\n'
+			x = append(x, row...)
 			continue
 		}
 		if begin != json.Delim('[') || n == most {
@@ -233,7 +235,7 @@ func decodeRows(j *json.Decoder, columns []string, d, most int) ([]byte, error) 
 			if !ok || k == d {
 				return nil, bad
 			}
-			table = append(strconv.AppendFloat(table, v, 'g', -1, 64), ',')
+			x = append(x, v)
 		}
 		if _, err = j.Token(); err != nil {
 			return nil, err
@@ -241,10 +243,9 @@ func decodeRows(j *json.Decoder, columns []string, d, most int) ([]byte, error) 
 		if k != d {
 			return nil, bad
 		}
-		table[len(table)-1] = '\n'
 	}
 	_, err = j.Token()
-	return table, err
+	return mat.NewDense(n, d, x), err
 }
 
 // decodeList reads a list of at most so many elements, or null as nil.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
 )
 
 // TestNamedFeatures reads features by the names of their columns, in any order, and refuses those that are not theirs.
@@ -15,10 +16,10 @@ func TestNamedFeatures(t *testing.T) {
 	}
 	r, err := read(`{"values": {"v": 2, "u": 1e3}}`)
 	require.NoError(t, err)
-	require.Equal(t, []float64{1e3, 2}, []float64{*r.Values[0], *r.Values[1]})
+	require.Equal(t, []float64{1e3, 2}, r.Values)
 	r, err = read(`{"rows": [{"v": 2, "u": 1}, [3, 4], {"u": 5, "v": 6}]}`)
 	require.NoError(t, err)
-	require.Equal(t, "1,2\n3,4\n5,6\n", string(r.Rows))
+	require.Equal(t, mat.NewDense(3, 2, []float64{1, 2, 3, 4, 5, 6}), r.Rows)
 	const remedy = `; give a number for each of "u", "v" and nothing else`
 	for body, want := range map[string]string{
 		`{"values": {"u": 1}}`:                           `values: column "v" is missing` + remedy,

@@ -221,7 +221,7 @@ func (s *Server) compute(w http.ResponseWriter, r *http.Request, do func(ctx con
 		if !npy.Is(body) {
 			return nil, refusef(422, "bad_rows", "rows: it is no .npy file")
 		}
-		ask.Rows, err = body, ask.parameters(r)
+		ask.Array, err = body, ask.parameters(r)
 	default:
 		ask.Picture, err = body, ask.parameters(r)
 	}

@@ -93,7 +93,7 @@ func (s *service) ask(ctx context.Context, r *request) (in *input, a *answer, er
 
 // predict answers a request for a prediction, or for several.
 func (s *service) predict(ctx context.Context, r *request) (any, error) {
-	if r.Rows != nil && r.inputs() == 1 {
+	if (r.Rows != nil || r.Array != nil) && r.inputs() == 1 {
 		return s.predictRows(ctx, r)
 	}
 	in, a, err := s.ask(ctx, r)

@@ -144,7 +144,14 @@ func (s *Set) findRange() {
 	if s.x == nil || !s.Images() {
 		return
 	}
-	s.lo, s.hi = slices.Min(s.x), slices.Max(s.x)
+	s.lo, s.hi = s.x[0], s.x[0]
+	for _, v := range s.x {
+		if v < s.lo {
+			s.lo = v
+		} else if v > s.hi {
+			s.hi = v
+		}
+	}
 	s.levels = s.lo >= 0 && s.hi > 127 && s.hi <= 255 && !slices.ContainsFunc(s.x, func(v float64) bool { return v != math.Trunc(v) })
 }
 

@@ -51,7 +51,7 @@ const opposite = 96
 // averaged down, each pixel counting by its area in every box it touches; a smaller
 // one is enlarged bilinearly; and the rest is filled with the mean of its border. It is
 // inverted where Options.Invert says so, or where its border is then clearly nearer to that of the
-// training pictures. The error is ErrBlank where all pixels come out alike.
+// training pictures. The error is ErrBlank where all pixels come out alike, and another where there are none.
 func Fit(p *Picture, o *Options) (*Input, error) {
 	if o.Channels != 1 && o.Channels != 3 || o.Height < 1 || o.Width < 1 || o.Border != nil && len(o.Border) != o.Channels {
 		panic("picture: impossible input")
@@ -61,6 +61,9 @@ func Fit(p *Picture, o *Options) (*Input, error) {
 
 	// The size of the picture within the input.
 	size := p.Image.Bounds().Size()
+	if size.X < 1 || size.Y < 1 {
+		return nil, fmt.Errorf("it has %d×%d pixels", size.X, size.Y)
+	}
 	scale := min(float64(o.Width)/float64(size.X), float64(o.Height)/float64(size.Y))
 	fit := func(n, most int) int { return min(max(int(math.Round(float64(n)*scale)), 1), most) }
 	w, h := fit(size.X, o.Width), fit(size.Y, o.Height)

@@ -3,12 +3,15 @@ package problem
 import (
 	"context"
 	"fmt"
+	"image"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+
+	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
@@ -110,13 +113,28 @@ func (s *RowFlags) inputs(ctx context.Context, c *job.Job, p *Problem) (*Asked, 
 
 // Read reads the inputs of rows of one's own, as --input does.
 func (p *Problem) Read(ctx context.Context, path string, o dataset.InputOptions) (*Asked, error) {
+	return p.own(&o, path, func() (*dataset.Inputs, error) { return dataset.ReadInputs(ctx, path, &o) })
+}
+
+// Numbers are rows of one's own in memory: see dataset.InputOptions.Numbers.
+func (p *Problem) Numbers(x mat.Matrix, columns []string, o dataset.InputOptions) (*Asked, error) {
+	return p.own(&o, o.Name, func() (*dataset.Inputs, error) { return o.Numbers(x, columns) })
+}
+
+// Drawn is a picture of one's own in memory: see dataset.InputOptions.Drawn.
+func (p *Problem) Drawn(ctx context.Context, img image.Image, o dataset.InputOptions) (*Asked, error) {
+	return p.own(&o, o.Name, func() (*dataset.Inputs, error) { return o.Drawn(ctx, img) })
+}
+
+// own are the rows that read returns once it is said what they must be like.
+func (p *Problem) own(o *dataset.InputOptions, file string, read func() (*dataset.Inputs, error)) (*Asked, error) {
 	o.Like, o.ID, o.Spare = p.Examples.Data, p.Examples.Data.ID, p.Model.spareColumns()
-	in, err := dataset.ReadInputs(ctx, path, &o)
+	in, err := read()
 	if err != nil {
 		return nil, err
 	}
 	rows, err := in.Set.Select(nil)
-	return &Asked{rows, path, in.Notes}, err
+	return &Asked{rows, file, in.Notes}, err
 }
 
 // SeveralOf are the targets of row i of a subset where it has several, else nil.
