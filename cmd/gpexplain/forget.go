@@ -294,8 +294,7 @@ func (r *forgetReport) prove(ctx context.Context, c *console.Console, old, p *pr
 	if err != nil {
 		return old.TrainNames().ExplainError(err)
 	}
-	// The kernel is the kernel of the posterior's prior times a factor.
-	r.PriorSD = result.Float(math.Sqrt(largest * after.PriorScale()))
+	r.PriorSD = result.Float(math.Sqrt(largest))
 	if r.Bound = r.Distance * r.PriorSD; problem.HasLogVariances(p.Task.Likelihood) {
 		r.Bound = result.Undefined()
 	}

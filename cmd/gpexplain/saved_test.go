@@ -208,7 +208,7 @@ func TestHostileHeader(t *testing.T) {
 		"likelihood":      {"", "x", "categorical", "\n"},
 		"classes":         {[]int{}, []int{4}, []int{4, 4}, []int{4, 9, 3}, []int{-1, 1 << 40}, "4,9"},
 		"prior_precision": {0, -1, 1e-300, 1e300, nil, "1"},
-		"prior_factor":    {0, -1, nil},
+		"prior_factor":    {0, -1, 2},
 		"inducing":        {[]int{}, nil, []int{-1, 1, 2, 3, 4}, []int{0, 1, 2, 3, 60}, []int{0, 0, 0, 0, 0}, []float64{most * most}, make([]int, 1000), []int{0, 1, 2, 3, 4}, []int{0}},
 		"bound":           {-1, 3, 1e9},
 		"inputs":          {7},

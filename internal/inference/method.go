@@ -18,7 +18,6 @@ import (
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
-	"github.com/funcgp/funcgp/ntk"
 	"github.com/funcgp/funcgp/sparse"
 )
 
@@ -90,7 +89,6 @@ type loading struct {
 	*Posterior
 	con     *job.Job
 	problem *problem.Problem
-	prior   ntk.Prior // of the kernel
 	targets *gp.Targets
 	x       linearize.Source // training examples
 	z       *sparse.Inducing // nil where there are none, or the file has them

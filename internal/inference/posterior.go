@@ -43,10 +43,8 @@ type Posterior struct {
 	kept    *kept.Posterior   // Dual of --method kept, else nil
 	induced *sparse.Posterior // Dual through inducing examples, else nil
 
-	prior           ntk.Prior
-	precision       float64 // of the posterior's prior
-	kernelPrecision float64 // of the prior that the kernel is made with
-	factor          float64 // kernelPrecision / precision, which scales the variances of the kernel's prior
+	prior     ntk.Prior // of Kernel
+	precision float64   // of prior: that of all parameters, or their geometric mean
 
 	network bool        // the mean is f(x;θ*), and not that of Dual
 	anchor  []float64   // v − θ*, P, of the posterior before training rows were changed: the mean is f̂(x) − J(x)·anchor; nil for none
@@ -94,9 +92,9 @@ type fit struct {
 	settled *settlement     // nil with Options.AtTheta
 	frozen  bool            // the precision and the mode are settled
 
-	precision float64 // of the prior that the kernel is made with
+	precision float64 // of prior
 	prior     ntk.Prior
-	kernel    *ntk.NTK
+	kernel    *ntk.NTK       // of prior
 	tuning    *result.Tuning // nil without --tune-prior
 
 	source       linearize.Source // training examples
@@ -183,7 +181,7 @@ func (f *fit) setPrecision(precision float64) error {
 // posterior returns what is the same for all methods, with the evidence where the posterior has it in closed form.
 func (f *fit) posterior(dual Fitted) *Posterior {
 	q := &Posterior{Dual: dual, Kernel: f.kernel, How: Method{Name: f.flags.Method, selection: f.flags.Selection, mean: f.mean()},
-		prior: f.prior, precision: f.precision, kernelPrecision: f.precision, factor: 1, network: !f.options.AtTheta && !f.flags.Refit, refitted: f.flags.Refit,
+		prior: f.prior, precision: f.precision, network: !f.options.AtTheta && !f.flags.Refit, refitted: f.flags.Refit,
 		gradient: f.gradientNorm, Tuning: f.tuning, preflight: f.preflight}
 	closed, ok := dual.(interface {
 		EvidenceRefit() gp.Evidence
@@ -291,9 +289,6 @@ func (f *fit) pull(ctx context.Context, r *mat.Dense) ([]float64, error) {
 
 // Prior is the posterior's.
 func (q *Posterior) Prior() ntk.Prior { return q.prior }
-
-// PriorScale is the factor from the variances of Kernel's prior to the posterior's.
-func (q *Posterior) PriorScale() float64 { return q.factor }
 
 // Precision stands for the prior: the precision of all parameters, or their geometric mean.
 func (q *Posterior) Precision() float64 { return q.precision }

@@ -24,9 +24,9 @@ func (q *Posterior) header(ctx context.Context, p *problem.Problem, r result.Fit
 	e, t := p.Examples, p.Task
 	classes, names := t.Ungrouped()
 	head := problem.SavedHeader{Rows: problem.FormatRows(e.Train.Rows), Likelihood: t.Likelihood.Name(), Classes: classes, ClassNames: slices.Concat(names, t.LabelNames), Grouped: t.Grouping.Report(), Noise: t.Noise,
-		Prior: q.kernelPrecision, ClassWeights: t.ClassWeightsText(), Smoothing: t.Loss.Smoothing, Factor: q.factor, Seed: p.Limits.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
+		Prior: q.precision, ClassWeights: t.ClassWeightsText(), Smoothing: t.Loss.Smoothing, Seed: p.Limits.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
 		Bound: q.Evidence.Bound, Fit: r, Split: problem.SplitNumber(split), Scaling: e.Scaling.Saved(), Network: q.network}
-	prior, writePrior := t.SavedPrior(p.Model, q.kernelPrecision)
+	prior, writePrior := t.SavedPrior(p.Model, q.precision)
 	head.GroupedPrior = prior
 	var err error
 	if head.Flags, err = p.SavedFlags(ctx); err == nil {
@@ -186,16 +186,12 @@ func load(ctx context.Context, c *job.Job, p *problem.Problem) (*Posterior, erro
 			return nil, err
 		}
 	}
-	kernelPrior, err := p.Task.PriorAt(h.Prior)
+	prior, err := p.Task.PriorAt(h.Prior)
 	if err != nil {
 		return nil, err
 	}
-	prior, err := p.Task.PriorAt(h.Prior / h.Factor)
-	if err != nil {
-		return nil, err
-	}
-	q := &Posterior{network: h.Network, refitted: f.Refit, prior: prior, Kernel: ntk.New(kernelPrior, p.Model.Net.Theta()), How: how,
-		precision: h.Prior / h.Factor, kernelPrecision: h.Prior, factor: h.Factor, gradient: float64(f.GradientNorm),
+	q := &Posterior{network: h.Network, refitted: f.Refit, prior: prior, Kernel: ntk.New(prior, p.Model.Net.Theta()), How: how,
+		precision: h.Prior, gradient: float64(f.GradientNorm),
 		Evidence:   gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter), Bound: h.Bound},
 		traceError: float64(f.TraceError), approximation: f.Approximation, certificate: f.Certificate, Tuning: f.Tuning, preflight: f.Preflight}
 	if f.Match != nil {
@@ -211,7 +207,7 @@ func load(ctx context.Context, c *job.Job, p *problem.Problem) (*Posterior, erro
 		return nil, err
 	}
 	// Linearize the training examples as the method needs them, and read the posterior.
-	l := &loading{Posterior: q, con: c, problem: p, prior: kernelPrior, targets: p.TrainTargets()}
+	l := &loading{Posterior: q, con: c, problem: p, targets: p.TrainTargets()}
 	if l.x, err = p.TrainingExamples(ctx, s.whole || s.held == nil && p.KeepsJacobian()); err != nil {
 		return nil, p.TrainNames().ExplainError(err)
 	}

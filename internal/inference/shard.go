@@ -130,7 +130,7 @@ func (s *Pass) header(ctx context.Context, split *int) (problem.SavedHeader, fun
 	if f.problem.Saved == nil { // and what reading the data said: parts read no scaling but the one in the file
 		warnings = f.con.Warnings
 	}
-	q := &Posterior{How: Method{Name: f.flags.Method, selection: f.flags.Selection, inducing: s.inducing.Rows, mean: f.mean()}, kernelPrecision: f.precision, factor: 1, network: !f.flags.Refit, preflight: f.preflight}
+	q := &Posterior{How: Method{Name: f.flags.Method, selection: f.flags.Selection, inducing: s.inducing.Rows, mean: f.mean()}, precision: f.precision, network: !f.flags.Refit, preflight: f.preflight}
 	r := result.Fit{Method: f.flags.Method, Refit: f.flags.Refit, PriorPrecisionOrigin: string(t.PrecisionFrom), NoiseVarianceOrigin: string(t.NoiseFrom),
 		StatedPrecision: problem.Number(f.settled.stated), Match: &f.settled.match, Preflight: f.preflight, GradientNorm: result.Float(f.gradientNorm)}
 	r.Warnings, r.Remarks = result.Remarks(warnings)

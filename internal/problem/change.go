@@ -107,7 +107,7 @@ func (p *Problem) changedRows(d *dataset.Data, rows []int, flag string) (*Proble
 		return nil, err
 	}
 	q, e, t, h := *p, *p.Examples, *p.Task, &p.Saved.Header
-	if t.Precision = h.Prior / h.Factor; t.Prior != nil {
+	if t.Precision = h.Prior; t.Prior != nil {
 		t.Prior = t.Prior.At(t.Precision)
 	}
 	e.Data, e.Train = d, e.grouped(train)

@@ -65,7 +65,7 @@ type SavedHeader struct {
 	ClassNames []string `json:"class_names,omitempty"`
 	Noise      float64  `json:"noise_variance"`
 	Prior      float64  `json:"prior_precision"`
-	Factor     float64  `json:"prior_factor"` // chosen by --tune-prior
+	Factor     *float64 `json:"prior_factor,omitempty"` // of earlier versions: 1, or what the kernel's prior is over the posterior's
 
 	ClassWeights string       `json:"class_weights,omitempty"`   // of the loss, by class
 	Smoothing    float64      `json:"label_smoothing,omitempty"` // of the loss
@@ -176,6 +176,9 @@ func openSaved(ctx context.Context, c *job.Job, path string, kind FileKind, f *F
 	if now := goneMethods[h.Fit.Method]; now != "" {
 		return nil, &store.Error{File: path, Problem: "is of --method " + h.Fit.Method + ", which this version does not have", Remedy: "fit it again with --method " + now}
 	}
+	if h.Factor != nil && *h.Factor != 1 {
+		return nil, v.Damaged("holds a posterior at another prior than that of its kernel, which this version does not have")
+	}
 	if k := h.Fit.Calibration; k != nil && k.Temperature == 0 {
 		k.Temperature = 1 // of an older version
 	}
@@ -198,7 +201,7 @@ func openSaved(ctx context.Context, c *job.Job, path string, kind FileKind, f *F
 	shifts := func(v []result.Float) bool {
 		return v == nil || len(v) == fit.Outputs && !slices.ContainsFunc(v, func(x result.Float) bool { return !x.Finite() })
 	}
-	possible := isLikelihood(h.Likelihood) && slices.Contains(Methods, fit.Method) && h.Prior > 0 && h.Factor > 0 &&
+	possible := isLikelihood(h.Likelihood) && slices.Contains(Methods, fit.Method) && h.Prior > 0 &&
 		(h.Noise > 0 || !HasNoise(LikelihoodNamed(h.Likelihood))) && h.Bound >= gp.None && h.Bound <= gp.Upper &&
 		IsSparse(fit.Method) == (len(h.Inducing) > 0) && (fit.Method == "kept") == (fit.Certificate != nil) &&
 		(k == nil || ok(k.Scale) && ok(k.NoiseScale) && ok(k.Temperature) && k.Temperature <= 1 && shifts(k.Shift) && k.LOO != nil && (k.HeldOut != nil) == (k.Method == "heldout"))
