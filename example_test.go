@@ -18,6 +18,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp"
+	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -279,12 +280,151 @@ func ExamplePosterior_Audit() {
 	ctx := context.Background()
 	p := digits(ctx)
 	defer p.Close()
-	for _, x := range must(p.Audit(ctx, 2)) {
-		fmt.Printf("row %d says %s, the others %s (%.3f)\n", x.Index, x.Label, x.Suggested, x.SuggestedProbability)
+	for _, x := range must(p.Audit(ctx, 2)).Mislabelled {
+		fmt.Printf("row %d says %v, the others %v (%.3f)\n", x.Index, x.Label, *x.Suggested, *x.SuggestedProbability)
 	}
 	// Output:
 	// row 272 says 4, the others 9 (0.935)
 	// row 145 says 9, the others 4 (0.874)
+}
+
+// An audit of all training rows in parts, which can be of other processes.
+func ExamplePosterior_AuditPart() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	first, _, err := p.AuditPart(ctx, 0, 30)
+	if err != nil {
+		panic(err)
+	}
+	_, scores, err := p.AuditPart(ctx, 30, 60)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(len(first), len(scores), scores[0].Index)
+	// Output:
+	// 30 30 145
+}
+
+// The lists of rows that were scored before.
+func ExamplePosterior_AuditOf() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	scored, _, err := p.AuditPart(ctx, 0, 60)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("row %d has the largest leverage\n", must(p.AuditOf(ctx, 1, scored)).Leverage[0].Index)
+	// Output:
+	// row 199 has the largest leverage
+}
+
+// What a page says of where its numbers come from.
+func ExamplePosterior_Origin() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	o := must(p.Origin(ctx))
+	fmt.Printf("%s of %s, %d test rows, ink %v\n", o.Model, o.Data, o.Record.Test.Rows, o.Invert)
+	// Output:
+	// the built-in network of digits (seed 0), 800 test rows, ink true
+}
+
+// The picture of a training row.
+func ExamplePosterior_Pictures() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	var err error
+	picture := p.Pictures(ctx, &err)(172)
+	fmt.Println(picture.Image.Bounds(), err)
+	// Output:
+	// (0,0)-(28,28) <nil>
+}
+
+// What the posterior rests on.
+func ExamplePosterior_Report() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	r := p.Report(ctx)
+	fmt.Println(r.Method, r.Examples, r.Match.Used, r.Preflight.Verdict)
+	// Output:
+	// exact 60 stated ok
+}
+
+// Which rows of a pool to label first, by a package below.
+func ExamplePosterior_Latent() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	rows := must(p.TestRows(ctx))
+	found := must(audit.Acquire(ctx, p.Latent(), p.Likelihood(), rows.Source(ctx), nil))
+	fmt.Println(rows.Index(found.Ranking[0]))
+	// Output:
+	// 3524
+}
+
+// The likelihood, for packages below.
+func ExamplePosterior_Likelihood() {
+	p := digits(context.Background())
+	defer p.Close()
+	fmt.Println(p.Likelihood().Name())
+	// Output:
+	// bernoulli
+}
+
+// The class that outputs say.
+func ExamplePosterior_ClassOf() {
+	p := digits(context.Background())
+	defer p.Close()
+	label, name := p.ClassOf([]float64{-3})
+	fmt.Printf("%v %q\n", label, name)
+	// Output:
+	// 4 ""
+}
+
+// Rows that the posterior is not trained on.
+func ExamplePosterior_Pool() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	fmt.Println(must(p.Pool(ctx, "digits:400,100")).Len())
+	// Output:
+	// 80
+}
+
+// The number of a row in the data.
+func ExampleRows_Index() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	rows := must(p.TestRows(ctx, 24, 6))
+	fmt.Printf("%d %q\n", rows.Index(1), rows.ID(1))
+	// Output:
+	// 6 ""
+}
+
+// The name of a row, where the data has names.
+func ExampleRows_ID() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	fmt.Printf("%q\n", must(p.TestRows(ctx, 24)).ID(0))
+	// Output:
+	// ""
+}
+
+// The outputs of the network and their Jacobian, for packages below.
+func ExampleRows_Source() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	b := must(linearize.Gather(ctx, must(p.TestRows(ctx, 24)).Source(ctx), []int{0}))
+	fmt.Printf("%.2f\n", b.F.At(0, 0))
+	// Output:
+	// 6.56
 }
 
 // The classes that hold the label of a row with a probability.

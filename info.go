@@ -47,6 +47,31 @@ func (p *Posterior) Record(ctx context.Context) (result.Record, error) {
 	return r, named(err)
 }
 
+// Origin says for a page where its numbers come from: the names of model and data, the Record with the scores of the
+// network on the test rows, if there are any, and whether pictures are of ink. Its errors are those of Record.
+func (p *Posterior) Origin(ctx context.Context) (result.Origin, error) {
+	o := result.Origin{Model: p.problem.Model.Name, Data: p.problem.Examples.Data.Source}
+	var err error
+	if o.Record, err = p.Record(ctx); err != nil {
+		return o, err
+	}
+	end, err := p.begin()
+	if err != nil {
+		return o, err
+	}
+	defer end()
+	if o.Record.Test, err = p.problem.TestScores(ctx); err == nil {
+		o.Invert, err = p.problem.Examples.Grey(ctx)
+	}
+	return o, named(err)
+}
+
+// Pictures finds the pictures of training rows by their numbers, for a page: pixels, or the features in their units. One
+// that cannot be read is empty and sets err, which is looked at when the page is written. It must not be used after Close.
+func (p *Posterior) Pictures(ctx context.Context, err *error) func(row result.Index) result.Picture {
+	return p.problem.Examples.Pictures(ctx, p.problem.Examples.Train, err)
+}
+
 // Info says what the posterior is of.
 func (p *Posterior) Info() Info {
 	d := p.problem.Examples.Data

@@ -87,24 +87,6 @@ func (r Region) MarshalJSON() ([]byte, error) {
 	}{result.Floats(r.Interval), r.Set})
 }
 
-// MarshalJSON implements json.Marshaler: members as in mislabelled of gpexplain audit --json, with null for NaN, but label
-// and suggested are names.
-func (x Audited) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Index                int            `json:"index"`
-		ID                   string         `json:"id,omitempty"`
-		Label                string         `json:"label"`
-		LogDensity           result.Float   `json:"log_density"`
-		Suggested            string         `json:"suggested,omitempty"`
-		SuggestedProbability result.Float   `json:"suggested_probability"`
-		LabelProbability     result.Float   `json:"label_probability"`
-		Residual             []result.Float `json:"residual,omitempty"`
-		Leverage             result.Float   `json:"leverage"`
-		Entropy              result.Float   `json:"entropy"`
-	}{x.Index, x.ID, x.Label, result.Float(x.LogDensity), x.Suggested, result.Float(x.SuggestedProbability), result.Float(x.LabelProbability), result.Floats(x.Residual),
-		result.Float(x.Leverage), result.Float(x.Entropy)})
-}
-
 // MarshalJSON implements json.Marshaler: names in small letters, and null for NaN.
 func (x Info) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {

@@ -54,6 +54,6 @@ func TestLabels(t *testing.T) {
 		require.Equal(t, q.ProbabilitySD, all[1][i].ProbabilitySD)
 	}
 	suspects := testref.Must(p.Audit(t.Context(), 3))(t)
-	require.Len(t, suspects[0].Residual, 3)
+	require.Len(t, suspects.Mislabelled[0].Residual, 3)
 	require.Contains(t, string(testref.Must(json.Marshal(p.Info()))(t)), `"labels":["odd","third","late"]`)
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
@@ -191,6 +192,21 @@ func (p *Posterior) worded(list []error) []error {
 	return warningsInGo(list)
 }
 
+// Report says how the posterior came about and what it rests on, with the warnings that calls under the context gave.
+func (p *Posterior) Report(ctx context.Context) result.Fit {
+	f, all := p.fit, slices.Concat(p.fit.Warnings, p.fit.Remarks)
+	for _, w := range job.FromContext(ctx).Warnings {
+		if !slices.ContainsFunc(all, func(o error) bool { return o.Error() == w.Error() }) {
+			all = append(all, w)
+		}
+	}
+	if all = p.worded(all); p.job.Words != option.Flags {
+		f.PriorPrecisionOrigin = inGo(f.PriorPrecisionOrigin)
+	}
+	f.Warnings, f.Remarks = result.Remarks(all)
+	return f
+}
+
 // Labels are the names of the labels of which a row has any number, in the order of the outputs and of probabilities; nil
 // where a row has one class, or numbers.
 func (p *Posterior) Labels() []string { return append([]string(nil), p.problem.Task.LabelNames...) }
@@ -235,6 +251,20 @@ func (p *Posterior) Save(ctx context.Context, path string, o *SaveOptions) error
 // Dual is the posterior of the linearized model, from which explanations come. It must not be used after
 // Close.
 func (p *Posterior) Dual() gp.Dual { return p.post.Dual }
+
+// Latent is the posterior over functions by which rows are predicted: its mean is that of the answers, and it is not
+// calibrated. It must not be used after Close.
+func (p *Posterior) Latent() gp.Latent { return p.post.Latent() }
+
+// Likelihood is that of the outputs, without calibration.
+func (p *Posterior) Likelihood() glm.Likelihood { return p.problem.Task.Likelihood }
+
+// ClassOf is the class of the largest of C outputs, of one output by its sign: its label in the data, and its name if it
+// has one. Of a regression the label is NaN.
+func (p *Posterior) ClassOf(outputs []float64) (label result.Float, name string) {
+	label = p.problem.Task.Class(outputs)
+	return label, p.problem.NameOf(label)
+}
 
 // Kernel is the kernel of the posterior's prior.
 func (p *Posterior) Kernel() *ntk.NTK { return p.post.Kernel }

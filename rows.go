@@ -14,7 +14,9 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -32,6 +34,18 @@ func (r *Rows) Slice(lo, hi int) *Rows {
 	asked := *r.asked
 	asked.Subset = asked.Subset.Slice(lo, hi)
 	return &Rows{&asked, r.own}
+}
+
+// Index is the number of row i in the file of the data, or its place among rows of one's own.
+func (r *Rows) Index(i int) int { return r.asked.Rows[i] }
+
+// ID is the name of row i, "" for none.
+func (r *Rows) ID(i int) string { return problem.IDOf(r.asked.Subset, i) }
+
+// Source gives the rows to packages below this one, linearized anew in each pass, until ctx is done. It must not be used
+// after the posterior is closed.
+func (r *Rows) Source(ctx context.Context) linearize.Source {
+	return r.own.problem.Examples.Source(ctx, r.own.problem.Model, r.asked.Subset)
 }
 
 // Notes say what was done to pictures to fit them to the network.
@@ -149,6 +163,22 @@ func (p *Posterior) Records(_ context.Context, records []map[string]float64) (*R
 		}
 	}
 	return p.take("the records", func(o dataset.InputOptions) (*problem.Asked, error) { return p.problem.Numbers(x, nil, o) })
+}
+
+// Pool reads rows that a label may be asked for: a file or folder as gpexplain acquire takes it, or the training rows of data,
+// named as Data.Source is, without those of the posterior where it has the same data. Labels are not used. It is an error
+// where no row is left.
+func (p *Posterior) Pool(ctx context.Context, source string) (*Rows, error) {
+	end, err := p.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	asked, err := p.problem.Pool(ctx, job.FromContext(ctx), source)
+	if err != nil {
+		return nil, named(err)
+	}
+	return &Rows{asked, p}, nil
 }
 
 // TestRows are test rows of the data by their 0-based numbers in the original file; without numbers all. A number of a

@@ -73,7 +73,7 @@ func TestFieldsAreMembers(t *testing.T) {
 	words := regexp.MustCompile(`([a-z])([A-Z])|(MAP)([A-Z])`)
 	for _, answer := range []any{Prediction{Index: 1, ID: "a", Label: "a", Class: "a", Probability: []float64{1}, ProbabilitySD: []float64{1}, MAPProbability: []float64{1},
 		ObservationMean: []float64{1}, ObservationSD: []float64{1}, FunctionSD: []float64{1}, Calibration: &result.Scales{}}, Novelty{}, Explanation{Against: "a"},
-		Contribution{ID: "a", Influence: new(float64)}, Audited{ID: "a", Suggested: "a", Residual: []float64{1}}, Info{Bound: "lower", Columns: []string{"a"}, Target: "a", Classes: []string{"a"}, Labels: []string{"a"}}} {
+		Contribution{ID: "a", Influence: new(float64)}, Info{Bound: "lower", Columns: []string{"a"}, Target: "a", Classes: []string{"a"}, Labels: []string{"a"}}} {
 		text, err := json.Marshal(answer)
 		require.NoError(t, err)
 		var members map[string]json.RawMessage

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/csv"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/testref"
-	"github.com/funcgp/funcgp/linearize"
 )
 
 // scoresOf reads a table of scores by row number.
@@ -40,107 +38,8 @@ func float(t *testing.T, text string) float64 {
 	return v
 }
 
-// The lists are the first rows of the whole table, in its order, for classes and for
-// regressions, and every member is in the schema.
-func TestAudit(t *testing.T) {
-	for _, name := range toys {
-		ref := openReference(t, name)
-		table := filepath.Join(t.TempDir(), "scores.csv")
-		text := ref.run(t, "audit", "--json", "--top", "5", "--csv", table)
-		requireSchema(t, "audit", text)
-		r := decode[auditReport](t, text)
-		scores := scoresOf(t, table, "row,id,label,log_density_nats,suggested,suggested_probability,label_probability,residual_sd,entropy_nats,margin,leverage,equal_to_row")
-		require.Len(t, scores, ref.n, name)
-		require.Equal(t, ref.n, r.Examples)
-		sum, suspects := 0.0, 0
-		for _, x := range scores {
-			sum += float(t, x["leverage"])
-			if x["suggested"] != "" && x["suggested"] != x["label"] {
-				suspects++
-			}
-		}
-		require.InDelta(t, float64(r.Effective), sum, 1e-9*(1+sum), name)
-		classes := r.Suspects != nil
-		if classes {
-			require.Equal(t, suspects, *r.Suspects, name)
-			require.Len(t, r.Mislabelled, min(5, suspects), name)
-			require.Len(t, r.Boundary, 5)
-		} else {
-			require.Len(t, r.Mislabelled, 5)
-			require.Empty(t, r.Boundary)
-		}
-		above := math.Inf(-1)
-		for _, x := range r.Mislabelled {
-			own := scores[int(x.Index)]
-			require.Equal(t, float(t, own["log_density_nats"]), float64(x.LogDensity))
-			require.GreaterOrEqual(t, float64(x.LogDensity), above)
-			above = float64(x.LogDensity)
-			if classes {
-				require.NotEqual(t, x.Label, *x.Suggested)
-				require.Greater(t, *x.SuggestedProbability, *x.LabelProbability)
-			} else {
-				largest := slices.MaxFunc(x.Residual, func(a, b result.Float) int { return int(math.Copysign(1, math.Abs(float64(a))-math.Abs(float64(b)))) })
-				require.Equal(t, float(t, own["residual_sd"]), float64(largest))
-			}
-			for k, s := range x.Supports {
-				require.Positive(t, float64(s.Value))
-				require.NotEqual(t, x.Index, s.Index)
-				require.True(t, k == 0 || s.Value <= x.Supports[k-1].Value)
-			}
-		}
-		for k, x := range r.Leverage {
-			require.True(t, k == 0 || x.Leverage <= r.Leverage[k-1].Leverage)
-			require.Equal(t, float(t, scores[int(x.Index)]["leverage"]), float64(x.Leverage))
-		}
-	}
-}
-
-// A saved posterior gives the same audit, and other methods audit what they can leave out.
-func TestAuditOfOtherPosteriors(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "a.gp")
-	want := decode[auditReport](t, succeed(t, small("audit", "--json")...))
-	succeed(t, small("fit", "--refit", "--quiet", "-o", file)...)
-	got := decode[auditReport](t, succeed(t, "audit", "--json", "--data", "digits:400,100", "--posterior", file))
-	require.Equal(t, len(want.Mislabelled), len(got.Mislabelled))
-	for k := range want.Mislabelled {
-		require.Equal(t, want.Mislabelled[k].Index, got.Mislabelled[k].Index)
-		require.InDelta(t, float64(want.Mislabelled[k].LogDensity), float64(got.Mislabelled[k].LogDensity), 1e-6)
-	}
-	for _, method := range [][]string{{"--method", "nystrom", "--inducing", "20"}, {"--method", "subset", "--inducing", "20"}, {"--method", "parameters"}, {"--within", "0.05"}} {
-		text := succeed(t, small("audit", append(method, "--json", "--calibrate", "none")...)...)
-		requireSchema(t, "audit", text)
-		r := decode[auditReport](t, text)
-		if method[1] == "subset" { // of the other rows it knows nothing
-			require.Equal(t, 20, r.Examples)
-			require.Equal(t, want.Mislabelled, r.Mislabelled)
-			require.EqualValues(t, 20, linearize.FindWarning(r.Fit.Warnings, "rows-sampled").Value)
-		} else {
-			require.Equal(t, 60, r.Examples)
-		}
-	}
-}
-
 // joined is a text without the breaks of its lines.
 func joined(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-// Labels are judged by a regression of them, which is the same for every posterior, and counts by the posterior.
-func TestAuditByLabels(t *testing.T) {
-	for _, name := range toys {
-		ref := openReference(t, name)
-		r := decode[auditReport](t, ref.run(t, "audit", "--json", "--top", "7"))
-		if name == "poisson" {
-			require.Equal(t, "posterior", r.By)
-			require.Nil(t, r.Noise)
-			continue
-		}
-		require.Equal(t, "labels", r.By)
-		require.Positive(t, float64(*r.Noise))
-		require.Equal(t, ref.n, r.Examples)
-		other := decode[auditReport](t, ref.run(t, "audit", "--json", "--top", "7", "--at", "stated"))
-		require.Equal(t, r.Mislabelled, other.Mislabelled)
-	}
-	require.Contains(t, joined(succeed(t, small("audit")...)), "regression of the labels")
-}
 
 // Every score is named with its unit and sign in text, and a row that occurs twice with two
 // labels heads the duplicates, in a table whose words may hold anything.
@@ -162,6 +61,8 @@ func TestAuditText(t *testing.T) {
 	args := []string{"--data", data, "--test-data", test, "--id", "name"}
 	succeed(t, append([]string{"train", "--arch", "mlp:4-1", "--epochs", "0", "--lbfgs", "2000", "--prior-precision", "0.5", "--out", model}, args...)...)
 	text := succeed(t, append([]string{"audit", "--model", model, "--html", page, "--csv", table}, args...)...)
+	requireSchema(t, "audit", succeed(t, append([]string{"audit", "--json", "--model", model}, args...)...))
+	require.Contains(t, joined(text), "regression of the labels")
 	for _, want := range []string{"Likely mislabelled", "in nats", "no unit", "Near a boundary", "High leverage", "Duplicates", "DIFFERENT", "10 r10<script>", "the network on its training rows: "} {
 		require.Contains(t, joined(text), want)
 	}
@@ -183,7 +84,7 @@ func TestAcquire(t *testing.T) {
 	table := filepath.Join(t.TempDir(), "scores.csv")
 	text := succeed(t, small("acquire", "--pool", "digits:400,100", "--batch", "4", "--top", "3", "--json", "--csv", table)...)
 	requireSchema(t, "acquire", text)
-	r := decode[acquireReport](t, text)
+	r := decode[result.Acquisition](t, text)
 	scores := scoresOf(t, table, "row,id,predicted,information_nats,gain_nats,batch,batch_gain_nats")
 	require.Len(t, scores, r.Pool)
 	trained := decode[result.ImportanceReport](t, succeed(t, small("importances", "--json", "--top", "60")...))
@@ -208,7 +109,7 @@ func TestAcquire(t *testing.T) {
 		ref := openReference(t, name)
 		text := ref.run(t, "acquire", "--json", "--pool", ref.test, "--batch", "2")
 		requireSchema(t, "acquire", text)
-		r := decode[acquireReport](t, text)
+		r := decode[result.Acquisition](t, text)
 		for _, x := range r.Ranking {
 			if name == "snelson" {
 				require.Equal(t, x.Gain, x.Information)

@@ -271,7 +271,7 @@ func (s *explainVerb) writeAll(ctx context.Context, c *console.Console, list []*
 
 // about is what pages say of where they come from; empty where there are none.
 type about struct {
-	report.Origin
+	result.Origin
 	spread []float64
 }
 

@@ -136,31 +136,6 @@ func TestFrontDoorRegions(t *testing.T) {
 	}
 }
 
-// Audited rows are those of audit, to the last bit.
-func TestFrontDoorAudit(t *testing.T) {
-	for _, c := range frontCases(t)[:6] {
-		if c.name == "kept" || c.name == "precision" {
-			continue // as digits
-		}
-		t.Run(c.name, func(t *testing.T) {
-			want := decode[auditReport](t, succeed(t, slices.Concat([]string{"audit", "--json", "--quiet", "--top", "5"}, c.args)...)).Mislabelled
-			p := testref.Must(funcgp.Fit(t.Context(), c.model, c.data, &c.fit))(t)
-			defer p.Close()
-			got := testref.Must(p.Audit(t.Context(), 5))(t)
-			require.Len(t, got, len(want))
-			for i, x := range got {
-				w := want[i]
-				require.Equal(t, int(w.Index), x.Index)
-				require.Equal(t, asJSON(t, []any{w.LogDensity, w.Residual}), asJSON(t, []any{result.Float(x.LogDensity), result.Floats(x.Residual)}))
-				if w.Suggested != nil {
-					require.Equal(t, []result.Float{*w.SuggestedProbability, *w.LabelProbability}, result.Floats([]float64{x.SuggestedProbability, x.LabelProbability}))
-				}
-			}
-			require.ErrorContains(t, testref.Err(p.Audit(t.Context(), -1)), "0 for 20")
-		})
-	}
-}
-
 func requireFront(t *testing.T, want prediction, got funcgp.Prediction) {
 	t.Helper()
 	require.EqualValues(t, want.Index, got.Index)

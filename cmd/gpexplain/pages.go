@@ -5,7 +5,9 @@ import (
 	"io"
 	"strings"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/report"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
@@ -14,7 +16,7 @@ import (
 
 // origin says from what an answer is made, with the checksums of whole files, and for a page how well the network
 // predicts the test rows and whether their pictures are of ink.
-func origin(ctx context.Context, c *console.Console, p *problem.Problem, page bool) (o report.Origin, err error) {
+func origin(ctx context.Context, c *console.Console, p *problem.Problem, page bool) (o result.Origin, err error) {
 	o.Model, o.Data = p.Model.Name, p.Examples.Data.Source
 	if !page && !c.JSON {
 		return o, nil // text has no record
@@ -30,6 +32,21 @@ func origin(ctx context.Context, c *console.Console, p *problem.Problem, page bo
 		return o, err
 	}
 	o.Invert, err = p.Examples.Grey(ctx)
+	return o, err
+}
+
+// originOf says from what an answer is made: of a page with how well the network predicts the test rows, and whether
+// their pictures are of ink.
+func originOf(ctx context.Context, c *console.Console, p *funcgp.Posterior, page bool) (o result.Origin, err error) {
+	switch {
+	case page:
+		o, err = p.Origin(ctx)
+	case c.JSON:
+		o.Record, err = p.Record(ctx)
+	default:
+		return o, nil // text has no record
+	}
+	o.Record.Version, o.Record.Command = "gpexplain "+programVersion(), job.CommandLine(c.Args)
 	return o, err
 }
 

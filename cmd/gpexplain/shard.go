@@ -193,7 +193,7 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 			return err
 		}
 		q, posterior := merged.Question()
-		v := &auditVerb{common: s.common, top: q.Top, merged: merged.Examples()}
+		v := &auditVerb{common: s.common, top: q.Top, merged: merged}
 		v.posterior.File, v.calibrate = posterior, q.Calibrate
 		return v.run(ctx, c)
 	}

@@ -22,7 +22,8 @@ import (
 type AcquireOptions struct {
 	// Batch is how many rows to choose together; 0 means none.
 	Batch int
-	// Link gives the mutual information, as a predictive.Informer; nil means predictive.DefaultLink.
+	// Link gives the mutual information, as a predictive.Informer; nil means predictive.DefaultLink, where it takes points
+	// with at most 4,096 of them, whose error is far below what ranks are of.
 	Link predictive.Link
 	linearize.Limits
 }
@@ -100,6 +101,10 @@ func Acquire(ctx context.Context, d gp.Latent, lik glm.Likelihood, pool lineariz
 		link := q.o.Link
 		if link == nil {
 			link = predictive.DefaultLink(q.lik, c)
+			if points, ok := link.(predictive.QMC); ok {
+				points.Tol, points.MaxPoints = 1e-3, 4096
+				link = points
+			}
 		}
 		informer, ok := link.(predictive.Informer)
 		if _, classes := q.lik.(glm.Logistic); !ok || !classes {

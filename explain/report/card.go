@@ -13,7 +13,7 @@ import (
 // what it was made, what was assumed and checked, and what to know before its answers are trusted.
 type Card struct {
 	Fit *result.Fit
-	Origin
+	result.Origin
 	Predicts string   // what, from what, in a sentence
 	Classes  []string // nil for a regression
 	Holds    string   // which personal data the posterior's file may hold, in a sentence
@@ -33,7 +33,7 @@ func (c *Card) WriteMarkdown(w io.Writer) error {
 			fmt.Fprintf(&b, "- %s\n", plainMarkdown(capital(text)))
 		}
 	}
-	for _, group := range c.writer(c.Fit, &result.Timings{}).facts() {
+	for _, group := range originWriter(c.Origin, c.Fit, &result.Timings{}).facts() {
 		fmt.Fprintf(&b, "\n## %s\n\n| | | |\n|---|---|---|\n", group.Title)
 		for _, x := range group.Facts {
 			fmt.Fprintf(&b, "| %s | %s | %s |\n", plainMarkdown(x.Name), plainMarkdown(x.Value), plainMarkdown(x.Note))

@@ -218,7 +218,7 @@ func (d *demo) importances(top int) *ListPage {
 	r := d.rows().Importances(explain.Importances(d.post), top)
 	r.Fit = d.fit()
 	p := ImportancePage(r)
-	p.Picture, p.Origin = d.picture, Origin{Invert: true, Model: "demo.onnx", Data: "drawn digits"}
+	p.Picture, p.Origin = d.picture, result.Origin{Invert: true, Model: "demo.onnx", Data: "drawn digits"}
 	return p
 }
 
@@ -251,7 +251,7 @@ func (d *demo) page(t testing.TB, label float64, o *explain.Options) *Page {
 		Report: r, Classes: classes,
 		Test:   result.Gray(d.testPix, d.side, d.side),
 		Train:  d.picture,
-		Origin: Origin{Invert: true, Model: "demo.onnx", Data: "drawn digits", Record: result.Record{Command: fmt.Sprintf("gpexplain explain --index %d --html page.html", r.Input.Index)}},
+		Origin: result.Origin{Invert: true, Model: "demo.onnx", Data: "drawn digits", Record: result.Record{Command: fmt.Sprintf("gpexplain explain --index %d --html page.html", r.Input.Index)}},
 	}
 }
 
@@ -380,7 +380,7 @@ func drawnPage(t, n int, classes ...result.Float) *PredictionPage {
 	p := &Predictions{Classes: classes, Fit: result.Fit{Examples: max(n, 1), Outputs: max(1, len(classes)), Parameters: 4587, PriorPrecision: 10, Refit: true, GradientNorm: 2.45, LogEvidence: -388.25,
 		LogDet: 200.5, LogLikelihood: -31.25, Scatter: 133.5, Calibration: &result.Calibration{Method: "loo", Scales: result.Scales{Scale: 0.0503, NoiseScale: 1}, Rows: n, NLLSE: 0.002,
 			LOO: &result.RowScores{NLL: 0.0243, Accuracy: 0.9927, ECE: 0.004}, Network: result.RowScores{NLL: 0.03, Accuracy: 0.9927, ECE: 0.006}}}}
-	page := &PredictionPage{Predictions: p, Origin: Origin{Invert: true, Model: "demo.onnx", Data: "drawn", Record: result.Record{Command: "gpexplain predict --html page.html"}}}
+	page := &PredictionPage{Predictions: p, Origin: result.Origin{Invert: true, Model: "demo.onnx", Data: "drawn", Record: result.Record{Command: "gpexplain predict --html page.html"}}}
 	draw := func(i result.Index) *result.PredictedRow {
 		if classes == nil {
 			return predictedTarget(m.rng, i)

@@ -23,7 +23,7 @@ type EvidencePage struct {
 	// Normalized are the layers on whose scale the outputs do not depend.
 	Normalized []string
 	Timings    result.Timings
-	Origin
+	result.Origin
 }
 
 type htmlEvidence struct {
@@ -59,7 +59,7 @@ func (p *EvidencePage) WriteHTML(w io.Writer) error {
 		say("The outputs do not depend on the scale of %s, as before a normalization. The trained parameters are then no mode under any Gaussian prior, and the evidence at them is not to be used. Choose a precision by that of the refit with the sites held.", names(p.Normalized))
 	}
 	h := &htmlEvidence{Eyebrow: result.Some(p.Fit.Examples, "training example", "training examples"), Head: p.heading(),
-		Sentences: list, Figure: p.figure(), htmlFrame: p.writer(&p.Fit, &p.Timings).frame("Evidence of the model", evidenceGuide)}
+		Sentences: list, Figure: p.figure(), htmlFrame: originWriter(p.Origin, &p.Fit, &p.Timings).frame("Evidence of the model", evidenceGuide)}
 	h.Table, h.TableNote = p.table()
 	return execute(w, "evidence.html", h)
 }

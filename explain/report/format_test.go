@@ -176,7 +176,7 @@ func tablePage(t testing.TB) *Page {
 		},
 		Test:   result.Picture{Names: names, Values: features[0]},
 		Train:  func(row result.Index) result.Picture { return result.Picture{Names: names, Values: features[row]} },
-		Origin: Origin{Data: "wine.csv"}, Spread: spread,
+		Origin: result.Origin{Data: "wine.csv"}, Spread: spread,
 	}
 }
 

@@ -21,7 +21,7 @@ type ListPage struct {
 	Picture func(row result.Index) result.Picture
 	Fit     *result.Fit
 	Timings *result.Timings
-	Origin
+	result.Origin
 	figure *htmlFigure // above the lists, nil for none
 }
 
@@ -74,7 +74,7 @@ type htmlItem struct {
 
 // WriteHTML writes the page as one self-contained HTML document.
 func (p *ListPage) WriteHTML(w io.Writer) error {
-	out := p.writer(p.Fit, p.Timings)
+	out := originWriter(p.Origin, p.Fit, p.Timings)
 	h := &htmlList{Eyebrow: p.Eyebrow, Note: p.Note, Figure: p.figure, htmlFrame: out.frame(p.Title, nil)}
 	for i := range p.Lists {
 		l, err := out.list(&p.Lists[i], p.Picture)

@@ -36,20 +36,11 @@ type Page struct {
 	// the units of Picture.Values. Differences of half of one and more are marked;
 	// nil marks none.
 	Spread []float64
-	Origin
+	result.Origin
 }
 
-// An Origin says where the numbers of a page come from. It is shown as given; empty strings are left out.
-type Origin struct {
-	Model, Data string
-	Record      result.Record // and by which command
-	// Invert says that 255 is ink, as in MNIST. A light page then shows the
-	// pictures inverted, as ink on paper.
-	Invert bool
-}
-
-// writer writes a page that explains no row.
-func (o Origin) writer(fit *result.Fit, timings *result.Timings) *htmlWriter {
+// originWriter writes a page that explains no row.
+func originWriter(o result.Origin, fit *result.Fit, timings *result.Timings) *htmlWriter {
 	return &htmlWriter{&view{page: &Page{Report: &result.Report{Fit: *fit, Timings: *timings}, Origin: o}}}
 }
 

@@ -301,7 +301,7 @@ func evidencePage() *EvidencePage {
 	best := result.EvidencePoint{Variances: []result.Float{0, 40}, Noise: &noise, LogEvidence: -12}
 	p := &EvidencePage{Fit: result.Fit{Examples: 40, Outputs: 1, Parameters: 12, PriorPrecision: 1}, Values: result.EvidenceValues{AtTheta: result.Float(math.Inf(-1)), LinearGaussian: -14, Refit: -12, HeldSites: -13}, At: .025, Several: true,
 		Optimum: &result.EvidenceOptimum{Form: "refit", Kind: "groups", Start: start, Best: best, Groups: []string{"one", "two"}, Parameters: []int{8, 4}, Zero: []string{"one"}, Edge: []string{"two", "noise"},
-			Iterations: 3, Settled: true, Maxima: []result.EvidencePoint{best, start}, Trajectory: []result.EvidencePoint{start, best}}, Normalized: []string{"one"}, Origin: Origin{Model: "<b>net</b>"}}
+			Iterations: 3, Settled: true, Maxima: []result.EvidencePoint{best, start}, Trajectory: []result.EvidencePoint{start, best}}, Normalized: []string{"one"}, Origin: result.Origin{Model: "<b>net</b>"}}
 	for k := range 13 {
 		x := float64(k-6) / 2
 		p.Curve = append(p.Curve, result.EvidenceCurvePoint{PriorPrecision: result.Float(.025 * math.Exp(x)), EvidenceValues: result.EvidenceValues{AtTheta: result.Float(math.Inf(-1)), LinearGaussian: result.Float(-14 - 30*x*x), Refit: result.Float(-12 - x*x), HeldSites: result.Float(-13 - 2*x*x)}})
@@ -370,7 +370,7 @@ func listPage() *ListPage {
 	row := func(i result.Index, label string) ListedRow { return ListedRow{Index: i, Label: label, Value: "+1.25"} }
 	long := strings.Repeat("unbroken", 12)
 	p := &ListPage{Title: "Rows worth a look", Eyebrow: "12 rows", Note: "What the lists are.", Fit: &result.Fit{Examples: 12, Outputs: 1}, Timings: &result.Timings{},
-		Picture: func(result.Index) result.Picture { return result.Gray(pixels, 8, 8) }, Origin: Origin{Invert: true, Model: strings.Repeat("path/", 60)}}
+		Picture: func(result.Index) result.Picture { return result.Gray(pixels, 8, 8) }, Origin: result.Origin{Invert: true, Model: strings.Repeat("path/", 60)}}
 	beside := List{Title: "With others", Note: "In nats.", Columns: []string{"suggested", "log density"}, Beside: "the rows that say so"}
 	alone := List{Title: "Alone", Note: "No unit.", Columns: []string{"leverage"}}
 	for i := range result.Index(9) {

@@ -42,7 +42,7 @@ func (p *PredictionPage) WriteText(w io.Writer, columns int) error {
 	for _, say := range p.sentences() {
 		t.wrap("", clean(say))
 	}
-	t.wrap("", p.writer(fit, &p.Predictions.Timings).posteriorText())
+	t.wrap("", originWriter(p.Origin, fit, &p.Predictions.Timings).posteriorText())
 	t.wrap("", clean(Basis(fit)))
 	return t.end(w, fit)
 }

@@ -21,7 +21,7 @@ type PredictionPage struct {
 	// Test and Train return the pictures of a test and of a training row; nil shows
 	// none.
 	Test, Train func(row result.Index) result.Picture
-	Origin
+	result.Origin
 }
 
 // The data of the template.
@@ -60,7 +60,7 @@ const (
 // images, loads nothing, and has no script.
 func (p *PredictionPage) WriteHTML(w io.Writer) error {
 	r := p.Predictions
-	out, rows := p.writer(&r.Fit, &r.Timings), result.Some(r.Len(), "test row", "test rows")
+	out, rows := originWriter(p.Origin, &r.Fit, &r.Timings), result.Some(r.Len(), "test row", "test rows")
 	table := p.table()
 	h := &htmlPredictions{
 		Eyebrow: rows, Head: p.heading(), Columns: table.columns,

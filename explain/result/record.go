@@ -20,6 +20,15 @@ type Record struct {
 	Test *TestScores `json:"-"` // the network on the data's test rows, which pages show
 }
 
+// An Origin says on a page where its numbers come from. What is empty is left out.
+type Origin struct {
+	Model, Data string // their names
+	Record      Record // and by which command
+	// Invert says that 255 is ink, as in MNIST. A light page then shows the
+	// pictures inverted, as ink on paper.
+	Invert bool
+}
+
 // A Scored row is what an answer was computed for, and what its decision hangs on.
 type Scored struct {
 	Input     []Float `json:"input"`               // as the network took it, after scaling

@@ -24,7 +24,7 @@ const pagePolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:
 type pages struct {
 	mutex     sync.Mutex
 	explainer *explain.Explainer // nil before
-	origin    report.Origin
+	origin    result.Origin
 	spread    []float64
 }
 
@@ -43,7 +43,7 @@ func (s *service) page(ctx context.Context, r *request, in *input, a *answer, wi
 		if err != nil {
 			return "", err
 		}
-		c.origin = report.Origin{Model: p.Model.Name, Data: p.Examples.Data.Source}
+		c.origin = result.Origin{Model: p.Model.Name, Data: p.Examples.Data.Source}
 		if c.origin.Record, err = p.Record(ctx, s.version); err != nil {
 			return "", err
 		}

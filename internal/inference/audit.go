@@ -152,16 +152,3 @@ func auditLabels(ctx context.Context, c *job.Job, p *problem.Problem, top int) (
 	c.Warn(found.Warnings...)
 	return found, nil
 }
-
-// Acquire ranks the rows of a pool by what their labels would tell, and chooses a batch of them; names name the rows
-// in errors.
-func (q *Posterior) Acquire(ctx context.Context, c *job.Job, p *problem.Problem, pool linearize.Source, batch int, names problem.RowNames) (*audit.Acquisition, error) {
-	o := &audit.AcquireOptions{Batch: batch, Link: ScoringLink(p.Task.Likelihood, p.Model.Outputs), Limits: p.Bounds(c)}
-	found, err := audit.Acquire(ctx, q.latent(), p.Task.Likelihood, pool, o)
-	c.Clear()
-	if err != nil {
-		return nil, names.ExplainError(err)
-	}
-	c.Warn(found.Warnings...)
-	return found, nil
-}

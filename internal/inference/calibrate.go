@@ -283,7 +283,7 @@ func (q *Posterior) heldOutMoments(ctx context.Context, c *job.Job, p *problem.P
 		}
 		x, err := p.Linearize(ctx, rows, lo, hi)
 		if err == nil {
-			err = q.latent().PredictTo(ctx, mean, cov, x)
+			err = q.Latent().PredictTo(ctx, mean, cov, x)
 		}
 		if err != nil {
 			return nil, &job.FullError{Err: problem.NamesOf(rows, lo, hi).ExplainError(err)}

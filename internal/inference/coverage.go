@@ -128,7 +128,7 @@ func (k *Coverage) holdOut(ctx context.Context, c *job.Job, p *problem.Problem, 
 	k.scored = n
 	k.each = func(ctx context.Context, b *linearize.Batch, do func(t int, mean *mat.Dense) error) error {
 		f := mat.NewDense(b.Len(), outputs, nil)
-		if err := q.latent().PredictTo(ctx, f, nil, b); err != nil {
+		if err := q.Latent().PredictTo(ctx, f, nil, b); err != nil {
 			return err
 		}
 		return par.Do(ctx, b.Len(), func(t int) error {

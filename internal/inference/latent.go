@@ -12,10 +12,10 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// latent returns the posterior over functions that predictions use: the one over parameters where --structure or
+// Latent returns the posterior over functions that predictions use: the one over parameters where --structure or
 // --predictive bnn asks for it, f(x;θ*) with the covariance of the refit where the network's mean is kept (E21), and
 // the fit itself otherwise.
-func (q *Posterior) latent() gp.Latent {
+func (q *Posterior) Latent() gp.Latent {
 	switch {
 	case q.weights != nil:
 		return q.weights
@@ -100,7 +100,7 @@ func (q *Posterior) Shift(ctx context.Context, x *linearize.Batch) ([]float64, e
 // means are the means of the answer and of the posterior, T×C.
 func (q *Posterior) means(ctx context.Context, x *linearize.Batch) (now, fitted *mat.Dense, err error) {
 	now, fitted = mat.NewDense(x.Len(), x.Outputs(), nil), mat.NewDense(x.Len(), x.Outputs(), nil)
-	if err = q.latent().PredictTo(ctx, now, nil, x); err == nil {
+	if err = q.Latent().PredictTo(ctx, now, nil, x); err == nil {
 		err = q.Dual.PredictTo(ctx, fitted, nil, x)
 	}
 	return now, fitted, err

@@ -371,7 +371,7 @@ func (q *Posterior) PredictBy(ctx context.Context, function gp.Latent, task *pro
 		if q.bnn != nil {
 			return q.draw(ctx, task, b, y)
 		}
-		function = q.latent()
+		function = q.Latent()
 	}
 	t, c := b.Len(), b.Outputs()
 	out := &Predictions{Network: b.F, Mean: mat.NewDense(t, c, nil), Cov: mat.NewDense(t*c, c, nil)}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"path/filepath"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/audit"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/job"
@@ -17,13 +19,15 @@ import (
 type AuditPart struct {
 	header   header
 	examples []audit.Example
+	scores   []result.AuditScores // of a part that was just computed
 }
 
 func (a *AuditPart) head() *header { return &a.header }
 
-// NewAuditPart scores a part of the training rows of a posterior of a file, for a list of the top rows. A part without
-// rows is an error.
-func NewAuditPart(ctx context.Context, c *job.Job, p *problem.Problem, q *inference.Posterior, part shard.Part, top int, calibrate string) (*AuditPart, error) {
+// NewAuditPart scores a part of the training rows of a posterior of a file, for a list of the top rows.
+// calibrate says how it was opened. A part without rows is an error.
+func NewAuditPart(ctx context.Context, post *funcgp.Posterior, part shard.Part, top int, calibrate string) (*AuditPart, error) {
+	p := inference.Behind(post).Problem
 	n := p.Examples.Train.Len()
 	lo, hi := part.Rows(n)
 	if lo == hi {
@@ -33,12 +37,9 @@ func NewAuditPart(ctx context.Context, c *job.Job, p *problem.Problem, q *infere
 	if err := a.header.of(ctx, p); err != nil {
 		return nil, err
 	}
-	found, err := q.AuditPart(ctx, c, p, lo, hi)
-	if err != nil {
-		return nil, err
-	}
-	a.examples = found.Examples
-	return a, nil
+	var err error
+	a.examples, a.scores, err = post.AuditPart(ctx, lo, hi)
+	return a, err
 }
 
 // of sets the posterior of a part to that of a problem.
@@ -62,6 +63,9 @@ func (a *AuditPart) Question() (q Question, posterior string) {
 
 // Examples are the scored training rows, in their order.
 func (a *AuditPart) Examples() []audit.Example { return a.examples }
+
+// Scores are those of a part that NewAuditPart has computed, for a table.
+func (a *AuditPart) Scores() []result.AuditScores { return a.scores }
 
 // Write writes the part to a file, for MergeAudit and gpexplain merge, which prints the audit of all parts.
 func (a *AuditPart) Write(path string) error {
