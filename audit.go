@@ -45,8 +45,8 @@ func (p *Posterior) AuditOf(ctx context.Context, top int, scored []audit.Example
 	return p.audit(ctx, top, func(c *job.Job) (*inference.Audited, error) { return p.post.AuditOf(ctx, c, p.problem, top, scored) })
 }
 
-// mostAudited is how many rows of each kind Audit lists by default.
-const mostAudited = 20
+// mostListed is how many rows of a kind are listed by default.
+const mostListed = 20
 
 // audit lists the top rows of what find finds.
 func (p *Posterior) audit(ctx context.Context, top int, find func(c *job.Job) (*inference.Audited, error)) (*Audit, error) {
@@ -56,10 +56,10 @@ func (p *Posterior) audit(ctx context.Context, top int, find func(c *job.Job) (*
 	}
 	defer end()
 	if top < 0 {
-		return nil, fmt.Errorf("funcgp: %d rows are asked of Audit; give how many to list, or 0 for %d", top, mostAudited)
+		return nil, fmt.Errorf("funcgp: %d rows are asked of Audit; give how many to list, or 0 for %d", top, mostListed)
 	}
 	if top == 0 {
-		top = mostAudited
+		top = mostListed
 	}
 	c := job.FromContext(ctx)
 	found, err := find(c)
@@ -67,7 +67,7 @@ func (p *Posterior) audit(ctx context.Context, top int, find func(c *job.Job) (*
 		return nil, named(err)
 	}
 	a := p.listed(found, top)
-	a.Fit = p.Report(job.NewContext(ctx, c))
+	a.Fit = p.reportOf(c, p.post)
 	err = c.EndPart(ctx, "predict")
 	a.Timings = c.TimingsSoFar()
 	return a, named(err)

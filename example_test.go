@@ -320,6 +320,51 @@ func ExamplePosterior_AuditOf() {
 	// row 199 has the largest leverage
 }
 
+// The training rows without which the function would be another.
+func ExamplePosterior_Importances() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	for _, x := range must(p.Importances(ctx, 2)).Importances {
+		fmt.Printf("row %d, a %v: %.2f\n", x.Index, x.Label, x.Norm)
+	}
+	// Output:
+	// row 199, a 9: 0.35
+	// row 272, a 4: 0.28
+}
+
+// The log evidence, and the prior precision under which it is highest.
+func ExamplePosterior_Evidence() {
+	ctx := context.Background()
+	p := must(funcgp.Fit(ctx, funcgp.Model{}, funcgp.Data{TrainCount: 60}, &funcgp.FitOptions{AtTheta: true}))
+	defer p.Close()
+	e := must(p.Evidence(ctx, &funcgp.EvidenceOptions{Maximize: "refit"}))
+	fmt.Printf("%.1f at precision %v, %.1f at %.2g\n", e.Refit, e.PriorPrecision, e.Optimum.Best.LogEvidence, 1/e.Optimum.Best.Variances[0])
+	// Output:
+	// -51.7 at precision 10, -19.8 at 6.7e-05
+}
+
+// Weight space and function space give the same posterior.
+func ExamplePosterior_Validate() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	v := must(p.Validate(ctx, 0))
+	fmt.Println(v.OK, len(v.Rows), v.Rows[0].Quantity, len(v.LeaveOneOut.Rows))
+	// Output:
+	// true 11 mean 20
+}
+
+// A prior by the Fisher information of each parameter.
+func ExampleGPrior() {
+	ctx := context.Background()
+	p := must(funcgp.Fit(ctx, funcgp.Model{}, funcgp.Data{TrainCount: 60}, &funcgp.FitOptions{Prior: funcgp.GPrior()}))
+	defer p.Close()
+	fmt.Println(p.Report(ctx).Prior.Kind, p.Report(ctx).Prior.Held)
+	// Output:
+	// g 30
+}
+
 // What a page says of where its numbers come from.
 func ExamplePosterior_Origin() {
 	ctx := context.Background()

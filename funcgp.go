@@ -95,6 +95,9 @@ func Precision(delta float64) Prior { return Prior{"precision", delta} }
 // Stated is the precision that the model records of its training.
 func Stated() Prior { return Prior{kind: "stated"} }
 
+// GPrior is the prior with the variance 1/F for a parameter with the mean Fisher information F over the training rows.
+func GPrior() Prior { return Prior{kind: "g"} }
+
 // Tuned chooses the precision by "loo", leave-one-out predictions of training rows, by "evidence", or by
 // "heldout", rows that were not trained on.
 func Tuned(how string) Prior { return Prior{kind: how} }
@@ -138,6 +141,9 @@ type FitOptions struct {
 	// on; or none. "" is loo.
 	Calibrate string
 	Seed      uint64
+	// AtTheta stays at the trained parameters and the precision that was stated, for Evidence and Validate, which otherwise fit
+	// another posterior there: it has no match, no calibration and no Novelty.Score.
+	AtTheta bool
 	// Force answers even where the outputs of a network are those of the classes in another order.
 	Force bool
 }

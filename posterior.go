@@ -94,6 +94,7 @@ func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error
 		q.Task.Precision = &o.Prior.value
 	case "stated":
 		at = o.Prior.kind
+	case "g": // which takes the training rows
 	default:
 		tune = o.Prior.kind
 	}
@@ -102,16 +103,22 @@ func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error
 		return nil, named(err)
 	}
 	calibrate := o.Calibrate
-	if calibrate == "" {
+	switch {
+	case o.AtTheta:
+		calibrate = ""
+	case calibrate == "":
 		calibrate = "loo"
 	}
 	return start(ctx, q, "", &o.Limits, func(ctx context.Context, c *job.Job, p *problem.Problem) (*problem.Problem, *inference.Posterior, error) {
 		c.Force = o.Force
 		p, err := p.Grouped(ctx, c)
+		if err == nil && o.Prior.kind == "g" {
+			p, err = inference.WithGPrior(ctx, c, p)
+		}
 		if err != nil {
 			return nil, nil, err
 		}
-		post, err := inference.FitCalibrated(ctx, c, p, flags, inference.Options{}, calibrate)
+		post, err := inference.FitCalibrated(ctx, c, p, flags, inference.Options{AtTheta: o.AtTheta, Linear: o.AtTheta}, calibrate)
 		return p, post, err
 	})
 }
@@ -194,8 +201,17 @@ func (p *Posterior) worded(list []error) []error {
 
 // Report says how the posterior came about and what it rests on, with the warnings that calls under the context gave.
 func (p *Posterior) Report(ctx context.Context) result.Fit {
-	f, all := p.fit, slices.Concat(p.fit.Warnings, p.fit.Remarks)
-	for _, w := range job.FromContext(ctx).Warnings {
+	return p.reportOf(job.FromContext(ctx), p.post)
+}
+
+// reportOf is Report of a posterior of the same problem.
+func (p *Posterior) reportOf(c *job.Job, q *inference.Posterior) result.Fit {
+	f := p.fit
+	if q != p.post {
+		f = q.Report(p.problem, nil)
+	}
+	all := slices.Concat(f.Warnings, f.Remarks)
+	for _, w := range c.Warnings {
 		if !slices.ContainsFunc(all, func(o error) bool { return o.Error() == w.Error() }) {
 			all = append(all, w)
 		}

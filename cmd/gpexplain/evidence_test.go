@@ -22,7 +22,7 @@ func TestEvidence(t *testing.T) {
 		ref := openReference(t, name)
 		text := ref.run(t, "evidence", "--json")
 		requireSchema(t, "evidence", text)
-		r := decode[evidenceReport](t, text)
+		r := decode[result.Evidence](t, text)
 		for _, x := range []struct {
 			got  result.Float
 			want string
@@ -51,7 +51,7 @@ func (r *reference) heldSites() float64 {
 // Flags come before metadata.
 func TestEvidenceFlags(t *testing.T) {
 	ref := openReference(t, "snelson")
-	r := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--prior-precision", "3", "--noise-variance", "0.25", "--quiet"))
+	r := decode[result.Evidence](t, ref.run(t, "evidence", "--json", "--prior-precision", "3", "--noise-variance", "0.25", "--quiet"))
 	require.EqualValues(t, 3, r.PriorPrecision)
 	require.EqualValues(t, 0.25, r.NoiseVariance)
 	require.NotEqual(t, ref.Scalar("log_evidence"), float64(r.AtTheta))
@@ -68,7 +68,7 @@ func TestEvidenceByMethod(t *testing.T) {
 			}
 			text := ref.run(t, "evidence", args...)
 			requireSchema(t, "evidence", text)
-			r := decode[evidenceReport](t, text)
+			r := decode[result.Evidence](t, text)
 			require.Equal(t, method == "nystrom", r.AtThetaLower != nil && r.LinearGaussianLower != nil)
 			got := map[string]result.Float{"log_evidence": r.AtTheta, "log_evidence_linear_gaussian": r.LinearGaussian, "refit_log_evidence": r.Refit}
 			for what, v := range got {
@@ -107,7 +107,7 @@ func TestEvidenceGradient(t *testing.T) {
 			}
 			text := ref.run(t, "evidence", args...)
 			requireSchema(t, "evidence", text)
-			r := decode[evidenceReport](t, text)
+			r := decode[result.Evidence](t, text)
 			require.Empty(t, r.Normalized)
 			for _, c := range []struct {
 				by, all string
@@ -161,7 +161,7 @@ func TestOptimize(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "prior.json")
 			text := ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--form", form, "-o", path)
 			requireSchema(t, "evidence", text)
-			r := decode[evidenceReport](t, text)
+			r := decode[result.Evidence](t, text)
 			o := r.Optimum
 			require.True(t, o.Settled)
 			require.Greater(t, o.Iterations, 0)
@@ -174,7 +174,7 @@ func TestOptimize(t *testing.T) {
 			if o.Best.Noise != nil {
 				require.InDelta(t, want.Scalar(key+"_log_sigma2"), math.Log(float64(*o.Best.Noise)), 1e-6)
 			}
-			again := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--prior", path))
+			again := decode[result.Evidence](t, ref.run(t, "evidence", "--json", "--quiet", "--prior", path))
 			got := again.Refit
 			if form == "at-theta" {
 				got = again.AtTheta
@@ -182,7 +182,7 @@ func TestOptimize(t *testing.T) {
 			require.InEpsilon(t, float64(o.Best.LogEvidence), float64(got), 1e-8)
 		}
 		if name == "snelson" {
-			r := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--keep-noise"))
+			r := decode[result.Evidence](t, ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--keep-noise"))
 			require.InDelta(t, want.Scalar("refit_optimum_fixed_noise_log_factor"), math.Log(float64(r.Optimum.Best.Variances[0])*ref.Scalar("delta")), 1e-6)
 			require.EqualValues(t, ref.Scalar("sigma2"), *r.Optimum.Best.Noise)
 		}
@@ -198,7 +198,7 @@ func TestOptimizePerLayer(t *testing.T) {
 		path, page, saved := filepath.Join(dir, "prior.json"), filepath.Join(dir, "page.html"), filepath.Join(dir, "a.gp")
 		text := ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--per-layer", "-o", path, "--html", page)
 		requireSchema(t, "evidence", text)
-		r := decode[evidenceReport](t, text)
+		r := decode[result.Evidence](t, text)
 		require.Equal(t, zero, r.Optimum.Zero)
 		for g, c := range want.Floats("refit_layer_optimum_log_s") {
 			if math.IsInf(c, -1) {
@@ -212,7 +212,7 @@ func TestOptimizePerLayer(t *testing.T) {
 		require.Contains(t, read(t, page), "runs to 0")
 		require.Contains(t, ref.run(t, "evidence", "--quiet", "--optimize", "--per-layer"), "runs to 0")
 
-		again := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--prior", path))
+		again := decode[result.Evidence](t, ref.run(t, "evidence", "--json", "--quiet", "--prior", path))
 		require.InEpsilon(t, float64(r.Optimum.Best.LogEvidence), float64(again.Refit), 1e-8)
 		require.False(t, again.AtTheta.Finite(), "−∞: the trained parameters are not at 0")
 		fresh, sum := rows(t, ref.run(t, "predict", "--json", "--quiet", "--all", "--prior", path))
@@ -224,7 +224,7 @@ func TestOptimizePerLayer(t *testing.T) {
 			requireSchema(t, verb, ref.run(t, verb, "--json", "--quiet", "--prior", path))
 		}
 		// From there nothing is to be gained.
-		more := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--prior", path))
+		more := decode[result.Evidence](t, ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--prior", path))
 		require.InEpsilon(t, float64(r.Optimum.Best.LogEvidence), float64(more.Optimum.Best.LogEvidence), 1e-8)
 	}
 }
@@ -237,14 +237,14 @@ func TestOptimizeHeldSites(t *testing.T) {
 		path, page := filepath.Join(t.TempDir(), "prior.json"), filepath.Join(t.TempDir(), "page.html")
 		text := ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--form", "held-sites", "-o", path, "--html", page)
 		requireSchema(t, "evidence", text)
-		o := decode[evidenceReport](t, text).Optimum
+		o := decode[result.Evidence](t, text).Optimum
 		require.Equal(t, "held-sites", o.Form)
 		require.True(t, o.Settled)
 		require.Empty(t, o.Edge)
 		require.Contains(t, read(t, page), "of the refit with the sites held is highest here")
 		text = ref.run(t, "evidence", "--json", "--quiet", "--prior", path)
 		requireSchema(t, "evidence", text)
-		again := decode[evidenceReport](t, text)
+		again := decode[result.Evidence](t, text)
 		require.InEpsilon(t, float64(o.Best.LogEvidence), float64(again.HeldSites), 1e-8)
 		require.InDelta(t, 0, float64(again.Gradient.HeldSites), 1e-5)
 		if name == "snelson" {
@@ -261,7 +261,7 @@ func TestOptimizeHeldSites(t *testing.T) {
 func TestOptimizeEdge(t *testing.T) {
 	ref := openReference(t, "two-moons")
 	page := filepath.Join(t.TempDir(), "page.html")
-	r := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--per-layer", "--html", page))
+	r := decode[result.Evidence](t, ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--per-layer", "--html", page))
 	require.Equal(t, []string{"10"}, r.Optimum.Edge)
 	require.NotNil(t, linearize.FindWarning(r.Warnings, "variance-edge"))
 	require.Contains(t, read(t, page), "The search ended at the edge of its range for 10")
@@ -289,14 +289,14 @@ func TestGPrior(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "g.json")
 		text := ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--g-prior", "-o", path)
 		requireSchema(t, "evidence", text)
-		r := decode[evidenceReport](t, text)
+		r := decode[result.Evidence](t, text)
 		require.InEpsilon(t, want.Scalar("gprior_log_evidence"), float64(r.Refit), 1e-8)
 		require.InEpsilon(t, want.Scalar("gprior_log_evidence_at_theta"), float64(r.AtTheta), 1e-8)
 		require.Equal(t, "g", r.Optimum.Kind)
 		require.InDelta(t, want.Scalar("gprior_best_log_g"), math.Log(float64(r.Optimum.Best.Variances[0])), 1e-6)
 		require.InEpsilon(t, want.Scalar("gprior_best_log_evidence"), float64(r.Optimum.Best.LogEvidence), 1e-8)
 		require.Equal(t, len(want.Ints("gprior_dead")), r.Optimum.Held)
-		again := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--prior", path))
+		again := decode[result.Evidence](t, ref.run(t, "evidence", "--json", "--quiet", "--prior", path))
 		require.InEpsilon(t, float64(r.Optimum.Best.LogEvidence), float64(again.Refit), 1e-8)
 		require.Contains(t, ref.run(t, "validate", "--quiet", "--prior", path), "refit log evidence")
 		saved := filepath.Join(t.TempDir(), "a.gp")
@@ -312,7 +312,7 @@ func TestGPrior(t *testing.T) {
 func TestEvidenceOfNormalized(t *testing.T) {
 	ref := openReference(t, "structures/normalized")
 	path := filepath.Join(t.TempDir(), "prior.json")
-	r := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--normalized-apart", "-o", path))
+	r := decode[result.Evidence](t, ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--normalized-apart", "-o", path))
 	require.Equal(t, []string{"0", "1", "3"}, r.Normalized, "what a LayerNormalization and a BatchNormalization follow")
 	require.InEpsilon(t, ref.Scalar("refit_log_evidence"), float64(r.Refit), 1e-8)
 	require.InEpsilon(t, ref.Scalar("log_evidence_at_theta"), float64(r.AtTheta), 1e-8)
@@ -324,7 +324,7 @@ func TestEvidenceOfNormalized(t *testing.T) {
 	for _, x := range f.Groups[0].Tensors {
 		require.True(t, slices.ContainsFunc(r.Normalized, func(l string) bool { return strings.HasPrefix(x.Name, l) }), x.Name)
 	}
-	one := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--optimize"))
+	one := decode[result.Evidence](t, ref.run(t, "evidence", "--json", "--quiet", "--optimize"))
 	require.InDelta(t, ref.Scalar("isotropic_best_log_variance"), math.Log(float64(one.Optimum.Best.Variances[0])), 1e-6)
 	require.InEpsilon(t, ref.Scalar("isotropic_best_log_evidence"), float64(one.Optimum.Best.LogEvidence), 1e-8)
 }
@@ -335,15 +335,15 @@ func TestOptimizeFromFile(t *testing.T) {
 	ref := openReference(t, "poisson")
 	dir := t.TempDir()
 	one, two := filepath.Join(dir, "one.json"), filepath.Join(dir, "two.json")
-	direct := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--g-prior", "--per-layer"))
+	direct := decode[result.Evidence](t, ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--g-prior", "--per-layer"))
 	ref.run(t, "evidence", "--quiet", "--optimize", "--g-prior", "-o", one)
-	byLayer := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--per-layer", "--prior", one, "-o", two))
+	byLayer := decode[result.Evidence](t, ref.run(t, "evidence", "--json", "--quiet", "--optimize", "--per-layer", "--prior", one, "-o", two))
 	require.InEpsilon(t, float64(direct.Optimum.Best.LogEvidence), float64(byLayer.Optimum.Best.LogEvidence), 1e-8)
 	require.Equal(t, direct.Optimum.Zero, byLayer.Optimum.Zero)
 	for g, v := range direct.Optimum.Best.Variances {
 		require.InDelta(t, float64(v), float64(byLayer.Optimum.Best.Variances[g]), 1e-5*float64(v))
 	}
-	again := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--prior", two))
+	again := decode[result.Evidence](t, ref.run(t, "evidence", "--json", "--quiet", "--prior", two))
 	require.InEpsilon(t, float64(direct.Optimum.Best.LogEvidence), float64(again.Refit), 1e-8)
 	require.Contains(t, refuse(t, 1, slices.Concat([]string{"evidence", "--quiet", "--optimize", "--normalized-apart"}, ref.args)...), "none lies before a normalization")
 	require.Contains(t, refuse(t, 1, slices.Concat([]string{"evidence", "--quiet", "--optimize", "--normalized-apart", "--prior", two}, ref.args)...), "has groups of its own")

@@ -226,16 +226,16 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 			return err
 		}
 	}
-	return r.print(c, q)
+	return r.print(c)
 }
 
 // print prints the report of a posterior that was written.
-func (r *fitReport) print(c *console.Console, q *inference.Posterior) error {
+func (r *fitReport) print(c *console.Console) error {
 	r.Bytes, r.Timings = regularSize(r.File), c.Timings()
 	if c.JSON {
 		return json.NewEncoder(c.Out).Encode(r)
 	}
-	return r.text(c.Out, q)
+	return r.text(c.Out)
 }
 
 // regularSize is the size of a file. What has no size to tell, such as a pipe, is left at 0.
@@ -247,26 +247,10 @@ func regularSize(path string) int64 {
 }
 
 // text prints the report.
-func (r *fitReport) text(out io.Writer, q *inference.Posterior) error {
+func (r *fitReport) text(out io.Writer) error {
 	f := &r.Fit
-	return console.Text(out, f, func(w *tabwriter.Writer) {
-		fmt.Fprintf(w, "posterior\t%s, of %d training rows, %d outputs, %d parameters\n", console.MethodNames[f.Method], f.Examples, f.Outputs, f.Parameters)
-		if f.Prior != nil {
-			fmt.Fprintf(w, "prior variances\t%s\n", job.OneLine(report.PriorText(f.Prior)))
-		}
-		switch {
-		case f.Tuning != nil:
-			fmt.Fprintf(w, "prior precision\t%s\n", console.TuningText(f))
-		case f.Prior == nil:
-			fmt.Fprintf(w, "prior precision\t%.4g\n", float64(f.PriorPrecision))
-		}
-		fmt.Fprintf(w, "log evidence\t%.6g%s\n", float64(f.LogEvidence), q.BoundText())
-		if a := f.Approximation; a != nil {
-			console.ApproximationText(w, f, a)
-		}
-		if k := q.Calibration; k != nil {
-			fmt.Fprintf(w, "calibration\t%s\n", k.Text())
-		}
+	return report.WriteFit(out, f, func(w *tabwriter.Writer) {
+		report.FitText(w, f)
 		size := ""
 		if r.Bytes > 0 {
 			size = ", " + problem.SizeText(r.Bytes)

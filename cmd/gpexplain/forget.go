@@ -17,6 +17,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -310,7 +311,7 @@ func (r *forgetReport) text(out io.Writer) error {
 	for i, row := range r.Rows {
 		numbers[i] = row.Row
 	}
-	return console.Text(out, &r.Fit, func(w *tabwriter.Writer) {
+	return report.WriteFit(out, &r.Fit, func(w *tabwriter.Writer) {
 		fmt.Fprintf(w, "forgotten\t%s: %s\n", result.Some(len(r.Rows), "training row", "training rows"), result.List(numbers))
 		for _, f := range []struct {
 			name string

@@ -89,7 +89,7 @@ func TestHeteroscedasticCSV(t *testing.T) {
 		require.InDelta(t, float64(sum.NLL), float64(s.NLL), .1, method)
 	}
 	require.Contains(t, run("predict", "--model", model, "--strict"), "is not concave")
-	e := decode[evidenceReport](t, run("evidence", "--model", model))
+	e := decode[result.Evidence](t, run("evidence", "--model", model))
 	require.True(t, e.AtTheta.Finite() && e.Refit.Finite() && e.LinearGaussian.Finite())
 	require.False(t, e.NoiseVariance.Finite())
 	require.Contains(t, run("validate", "--model", model), `"ok":true`)
@@ -146,7 +146,7 @@ func (x *exported) decay() string { return strconv.FormatFloat(x.WeightDecay, 'g
 func TestWeightDecay(t *testing.T) {
 	for _, name := range []string{"standardized-outside", "two-logits"} {
 		x := openExported(t, name)
-		r := decode[evidenceReport](t, succeed(t, x.args("evidence", "--json", "--strict", "--standardize", "yes", "--weight-decay", x.decay())...))
+		r := decode[result.Evidence](t, succeed(t, x.args("evidence", "--json", "--strict", "--standardize", "yes", "--weight-decay", x.decay())...))
 		require.InEpsilon(t, x.PriorPrecision, float64(r.PriorPrecision), 1e-12, name)
 		require.Equal(t, "N·λ = "+strconv.Itoa(x.TrainRows)+" × "+x.decay()+", from --weight-decay", r.PriorPrecisionOrigin)
 		require.InEpsilon(t, x.LogEvidence, float64(r.AtTheta), 1e-6, name)
@@ -165,8 +165,8 @@ func TestWeightDecayOfSquares(t *testing.T) {
 	const lambda, noise = 1e-3, .2
 	delta := float64(ref.n) * lambda / (2 * noise)
 	format := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
-	decayed := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--weight-decay", format(lambda), "--noise-variance", format(noise)))
-	stated := decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--prior-precision", format(delta), "--noise-variance", format(noise)))
+	decayed := decode[result.Evidence](t, ref.run(t, "evidence", "--json", "--quiet", "--weight-decay", format(lambda), "--noise-variance", format(noise)))
+	stated := decode[result.Evidence](t, ref.run(t, "evidence", "--json", "--quiet", "--prior-precision", format(delta), "--noise-variance", format(noise)))
 	require.Equal(t, stated.AtTheta, decayed.AtTheta)
 	require.Contains(t, decayed.PriorPrecisionOrigin, "N·λ/(2σ²) = ")
 	decayed.PriorPrecisionOrigin = stated.PriorPrecisionOrigin

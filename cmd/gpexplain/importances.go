@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
-	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
@@ -56,19 +56,19 @@ func (s *importancesVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	r := p.TrainingRows().Importances(explain.Importances(q.Dual), s.top)
-	r.Fit = q.Report(p, c.Warnings)
-	if err := c.EndPart(ctx, "predict"); err != nil {
-		return err
-	}
-	from, err := origin(ctx, c, p, s.html != "")
+	post := inference.Front(c.Job, p, q).(*funcgp.Posterior)
+	r, err := post.Importances(ctx, s.top)
 	if err != nil {
 		return err
 	}
-	r.Record, r.Timings = &from.Record, c.TimingsSoFar() // a page shows the time until it is written
+	from, err := originOf(ctx, c, post, s.html != "")
+	if err != nil {
+		return err
+	}
+	r.Record = &from.Record
 	var unread error
 	page := report.ImportancePage(r)
-	page.Picture, page.Origin = p.Examples.Pictures(ctx, p.Examples.Train, &unread), from
+	page.Picture, page.Origin = post.Pictures(ctx, &unread), from
 	if err := writePage(c, s.html, page.WriteHTML, &unread); err != nil {
 		return err
 	}

@@ -93,8 +93,8 @@ func TestKept(t *testing.T) {
 // the truth than what a sample says; the method is named in words.
 func TestKeptCertificate(t *testing.T) {
 	args := []string{"--data", "digits:1500,200", "--train-count", "300", "--quiet"}
-	r := decode[evidenceReport](t, succeed(t, append([]string{"evidence", "--json", "--method", "kept", "--within", "0.5", "--certify"}, args...)...))
-	exact := decode[evidenceReport](t, succeed(t, append([]string{"evidence", "--json"}, args...)...))
+	r := decode[result.Evidence](t, succeed(t, append([]string{"evidence", "--json", "--method", "kept", "--within", "0.5", "--certify"}, args...)...))
+	exact := decode[result.Evidence](t, succeed(t, append([]string{"evidence", "--json"}, args...)...))
 	require.False(t, r.Certificate.Sampled)
 	require.Equal(t, r.Certificate.Dropped, r.Certificate.Rows)
 	require.Equal(t, "upper", r.Bound)

@@ -19,7 +19,7 @@ func TestNoFalseAlarm(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "a.gp")
 	require.Equal(t, "ok", decode[fitReport](t, succeed(t, "fit", "--json", "--strict", "-o", out)).Fit.Preflight.Verdict)
 	for _, name := range toys {
-		r := decode[evidenceReport](t, openReference(t, name).run(t, "evidence", "--json"))
+		r := decode[result.Evidence](t, openReference(t, name).run(t, "evidence", "--json"))
 		require.Equal(t, "ok", r.Preflight.Verdict, name)
 	}
 }
@@ -51,7 +51,7 @@ func TestNoFalseAlarmOnMNIST(t *testing.T) {
 	for name, classes := range map[string]string{"thesis-cnn": "4,9", "mnist10-mlp": "0,1,2,3,4,5,6,7,8,9"} {
 		ref, dir := testref.Open(t, name), t.TempDir()
 		model := write(t, filepath.Join(dir, "net.onnx"), ref.Model(t))
-		r := decode[evidenceReport](t, succeed(t, "evidence", "--json", "--quiet", "--strict", "--method", "subset", "--inducing", "5",
+		r := decode[result.Evidence](t, succeed(t, "evidence", "--json", "--quiet", "--strict", "--method", "subset", "--inducing", "5",
 			"--model", model, "--data", data, "--classes", classes, "--prior-precision", ref.Meta("delta"), "--train-index", write(t, filepath.Join(dir, "train.txt"), lines(ref.Ints("train_index")))))
 		require.Equal(t, "ok", r.Preflight.Verdict, name)
 		require.Equal(t, "pixels from 0 to 1", r.Preprocessing.Inputs, name)

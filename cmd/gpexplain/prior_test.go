@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -88,7 +89,7 @@ func TestPriorByLayer(t *testing.T) {
 		for method, args := range map[string][]string{"exact": nil, "subset": {"--inducing", strconv.Itoa(ref.n)}, "nystrom": {"--inducing", strconv.Itoa(ref.n)}, "parameters": nil} {
 			text := ref.run(t, "evidence", append(args, "--json", "--prior", path, "--method", method)...)
 			requireSchema(t, "evidence", text)
-			r := decode[evidenceReport](t, text)
+			r := decode[result.Evidence](t, text)
 			const tolerance = 1e-7 // rounding of a kernel that is nearly singular
 			require.InEpsilon(t, e.EvidenceAtTheta(gp.Scatter(prior, net.Theta())).Value, float64(r.AtTheta), tolerance, "%s %s", name, method)
 			require.InEpsilon(t, testref.Must(e.EvidenceLinearGaussian(t.Context()))(t).Value, float64(r.LinearGaussian), tolerance, "%s %s", name, method)
@@ -175,5 +176,5 @@ func TestPriorRefused(t *testing.T) {
 	moved := testref.Must(net.WithTheta(theta))(t)
 	earlier := problem.NewPriorFile(problem.PriorGroups, ref.byLayer(t), nil, moved, &problem.Task{Likelihood: problem.LikelihoodNamed("poisson")}, 0, nil)
 	require.NoError(t, earlier.Write(path))
-	require.NotNil(t, linearize.FindWarning(decode[evidenceReport](t, ref.run(t, "evidence", "--json", "--quiet", "--prior", path)).Warnings, "prior-of-other-parameters"))
+	require.NotNil(t, linearize.FindWarning(decode[result.Evidence](t, ref.run(t, "evidence", "--json", "--quiet", "--prior", path)).Warnings, "prior-of-other-parameters"))
 }

@@ -39,8 +39,8 @@ func TestEvidenceOfPosterior(t *testing.T) {
 	for _, method := range []string{"exact", "parameters"} {
 		file := filepath.Join(t.TempDir(), "posterior.gp")
 		ref.run(t, "fit", "--method", method, "--prior-precision", "3", "-o", file)
-		want := decode[evidenceReport](t, ref.run(t, "evidence", "--method", method, "--prior-precision", "3", "--json"))
-		got := decode[evidenceReport](t, ref.run(t, "evidence", "--posterior", file, "--json"))
+		want := decode[result.Evidence](t, ref.run(t, "evidence", "--method", method, "--prior-precision", "3", "--json"))
+		got := decode[result.Evidence](t, ref.run(t, "evidence", "--posterior", file, "--json"))
 		require.Equal(t, want.EvidenceValues, got.EvidenceValues, method)
 		require.EqualValues(t, 3, got.PriorPrecision)
 		require.Equal(t, want.LogDet, got.LogDet)

@@ -212,7 +212,7 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 	if err := q.Save(ctx, s.out, p, r.Fit, inference.SaveOptions{Split: s.common.Data.Split}); err != nil {
 		return err
 	}
-	return r.print(c, q)
+	return r.print(c)
 }
 
 // printMissing prints the numbers of the parts that no file holds whole. A file that cannot be merged is noted and left

@@ -47,7 +47,7 @@ func TestTrainMetadata(t *testing.T) {
 	require.InDelta(t, sigmoid(f), float64(explained.Prediction.MAPProbability[1]), 1e-15, "the second class is 4")
 	// The objective's gradient is the one train stopped at.
 	require.InEpsilon(t, float64(r.GradientNorm), float64(explained.Fit.GradientNorm), 1e-6)
-	require.InEpsilon(t, float64(r.LogLikelihood), float64(decode[evidenceReport](t, succeed(t, append([]string{"evidence", "--json", "--model", model}, data...)...)).LogLikelihood), 1e-9)
+	require.InEpsilon(t, float64(r.LogLikelihood), float64(decode[result.Evidence](t, succeed(t, append([]string{"evidence", "--json", "--model", model}, data...)...)).LogLikelihood), 1e-9)
 
 	// Other data: the recorded rows mean nothing there.
 	other := decode[result.Report](t, succeed(t, "explain", "--json", "--calibrate", "none", "--model", model, "--data", "digits:300,100"))

@@ -127,7 +127,7 @@ func TestAnswersAtAnOrder(t *testing.T) {
 func TestValidateLeaveOneOut(t *testing.T) {
 	for _, name := range []string{"snelson", "poisson", "categorical"} {
 		ref := openReference(t, name)
-		r := decode[tableJSON](t, ref.run(t, "validate", "--json"))
+		r := decode[result.Validation](t, ref.run(t, "validate", "--json"))
 		require.Len(t, r.LeaveOneOut.Rows, 20)
 		require.Len(t, r.LeaveOneOut.Values, 3)
 		for _, v := range r.LeaveOneOut.Values {

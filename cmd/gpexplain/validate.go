@@ -3,18 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"text/tabwriter"
+	"errors"
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
-	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm/weightspace"
+	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/problem"
-	"github.com/funcgp/funcgp/linearize"
 )
 
 type validateVerb struct {
@@ -48,7 +46,7 @@ tolerance.`,
 
 func (s *validateVerb) add(c *cobra.Command) {
 	flags.Method(c, &s.posterior)
-	c.Flags().Float64Var(&s.tolerance, "tolerance", weightspace.DefaultTolerance, "largest difference `X` allowed, relative to the largest entry")
+	c.Flags().Float64Var(&s.tolerance, "tolerance", 1e-8, "largest difference `X` allowed, relative to the largest entry")
 }
 
 func (s *validateVerb) run(ctx context.Context, c *console.Console) error {
@@ -56,66 +54,34 @@ func (s *validateVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	v, err := inference.Validate(ctx, c.Job, p, &s.posterior, s.tolerance)
+	q, err := inference.Fit(ctx, c.Job, p, &s.posterior, inference.Options{AtTheta: true, Linear: true})
 	if err != nil {
 		return err
 	}
-	if err := s.print(c, p, v); err != nil {
+	v, err := inference.Front(c.Job, p, q).(*funcgp.Posterior).Validate(ctx, s.tolerance)
+	if err != nil {
 		return err
 	}
-	return v.Verdict()
-}
-
-// print writes the table, and for a method that is not exact the report of the
-// fit.
-func (s *validateVerb) print(c *console.Console, p *problem.Problem, v *inference.Validation) error {
-	exact, f := v.Posterior.How.Name == "exact", v.Posterior.Report(p, c.Warnings)
 	if c.JSON {
-		table := tableJSON{Schema: "funcgp/validate/1", OK: v.Table.OK(), Warnings: c.Warnings}
-		for _, r := range v.Table.Rows {
-			table.Rows = append(table.Rows, comparisonRow{r.Quantity, result.Float(r.WeightSpace), result.Float(r.FunctionSpace), result.Float(r.Difference), result.Float(r.Tolerance), r.OK})
-		}
-		if !exact {
-			table.Fit = &f
-		}
-		table.LeaveOneOut, table.Preflight = v.LeftOut, f.Preflight
-		return json.NewEncoder(c.Out).Encode(table)
+		err = json.NewEncoder(c.Out).Encode(v)
+	} else {
+		err = report.ValidationText(c.Out, v)
 	}
-	return console.Text(c.Out, &f, func(w *tabwriter.Writer) {
-		if !exact && f.Approximation != nil {
-			console.ApproximationText(w, &f, f.Approximation)
-			_ = w.Flush() // the columns of the table have widths of their own
-		}
-		fmt.Fprintln(w, "quantity\tweight space\tfunction space\tdifference\ttolerance\t")
-		for _, r := range v.Table.Rows {
-			verdict := "ok"
-			if !r.OK {
-				verdict = "DIFFERS"
-			}
-			fmt.Fprintf(w, "%s\t%.12g\t%.12g\t%.1e\t%.0e\t%s\n", r.Quantity, r.WeightSpace, r.FunctionSpace, r.Difference, r.Tolerance, verdict)
-		}
-		_ = w.Flush()
-		v.LeftOut.Text(w)
-	})
+	if err != nil {
+		return err
+	}
+	return verdict(v)
 }
 
-// tableJSON is the table of validate --json.
-type tableJSON struct {
-	Schema   string             `json:"schema"`
-	OK       bool               `json:"ok"`
-	Rows     []comparisonRow    `json:"rows"`
-	Warnings linearize.Warnings `json:"warnings"`
-	Fit      *result.Fit        `json:"fit,omitempty"` // nil for the exact method
-
-	LeaveOneOut *inference.LeftOutComparison `json:"leave_one_out,omitempty"` // of the exact method
-	Preflight   *result.Preflight            `json:"preflight"`
-}
-
-type comparisonRow struct {
-	Quantity      string       `json:"quantity"`
-	WeightSpace   result.Float `json:"weight_space"`
-	FunctionSpace result.Float `json:"function_space"`
-	Difference    result.Float `json:"difference"`
-	Tolerance     result.Float `json:"tolerance"`
-	OK            bool         `json:"ok"`
+// verdict is the error of differences above the tolerance, which are marked in the table; nil where there is none.
+func verdict(v *funcgp.Validation) error {
+	switch {
+	case !v.OK && v.LeaveOneOut != nil:
+		return errors.New("weight space and function space differ by more than the tolerance in the rows marked above")
+	case !v.OK:
+		return errors.New("the posterior differs by more than the tolerance in the rows marked above")
+	case !v.LeaveOneOut.OK():
+		return errors.New("leave-one-out in closed form differs from the refits by more than rounding, although the likelihood is gaussian")
+	}
+	return nil
 }

@@ -21,7 +21,7 @@ func TestValidate(t *testing.T) {
 		}
 		text = ref.run(t, "validate", "--json")
 		requireSchema(t, "validate", text)
-		require.True(t, decode[tableJSON](t, text).OK)
+		require.True(t, decode[result.Validation](t, text).OK)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestValidateByMethod(t *testing.T) {
 			require.Equal(t, quantities, strings.Count(text, "  ok"), text)
 			r := decode[struct {
 				OK   bool
-				Rows []comparisonRow
+				Rows []result.Comparison
 				Fit  result.Fit
 			}](t, ref.run(t, "validate", append(args, "--json")...))
 			require.True(t, r.OK)

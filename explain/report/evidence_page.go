@@ -7,22 +7,15 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/funcgp/funcgp/explain/result"
 )
 
-// An EvidencePage shows the evidences of a model over the precision of its prior.
+// An EvidencePage shows the evidences of a model over the precision of its prior. The evidence has its Curve.
 type EvidencePage struct {
-	Fit     result.Fit // at the prior shown
-	Values  result.EvidenceValues
-	Groups  []result.EvidenceGroup
-	Optimum *result.EvidenceOptimum // nil where nothing was optimized
-	Curve   []result.EvidenceCurvePoint
-	At      result.Float // precision of the prior at which Values are, on the axis of Curve
-	Several bool         // whether parameters have different variances
-	// Normalized are the layers on whose scale the outputs do not depend.
-	Normalized []string
-	Timings    result.Timings
+	*result.Evidence
+	Timings result.Timings
 	result.Origin
 }
 
@@ -71,8 +64,8 @@ func (p *EvidencePage) heading() string {
 	o := p.Optimum
 	switch {
 	case o == nil:
-		return "Log evidence " + typeset(result.Short(float64(p.Values.Refit)))
-	case len(o.Groups) > 1 || p.Several:
+		return "Log evidence " + typeset(result.Short(float64(p.Curve.Values.Refit)))
+	case len(o.Groups) > 1 || p.Curve.Several:
 		return "Log evidence " + typeset(result.Short(float64(o.Best.LogEvidence))) + " at the best prior"
 	}
 	text := "Prior precision " + typeset(result.Short(1/float64(o.Best.Variances[0])))
@@ -113,7 +106,7 @@ var evidenceLines = []evidenceLine{
 func (p *EvidencePage) figure() *htmlFigure {
 	var points []result.EvidenceCurvePoint
 	var all []float64
-	for _, c := range p.Curve {
+	for _, c := range p.Curve.Points {
 		if c.PriorPrecision > 0 && c.PriorPrecision.Finite() {
 			points = append(points, c)
 		}
@@ -133,7 +126,7 @@ func (p *EvidencePage) figure() *htmlFigure {
 	slices.Sort(all)
 	lo, hi := all[len(all)/4], all[len(all)-1]
 	for _, l := range evidenceLines {
-		if v := l.of(&p.Values); v.Finite() {
+		if v := l.of(&p.Curve.Values); v.Finite() {
 			lo, hi = min(lo, float64(v)), max(hi, float64(v))
 		}
 	}
@@ -141,7 +134,7 @@ func (p *EvidencePage) figure() *htmlFigure {
 	f := plotFrame{left: 78, top: 8, width: 350, height: 300}
 	x, y := newAxis([]float64{float64(points[0].PriorPrecision), float64(points[len(points)-1].PriorPrecision)}), axis{lo: lo - room, hi: hi + room}
 	name := "prior precision δ"
-	if p.Several {
+	if p.Curve.Several {
 		name = "mean prior precision"
 	}
 	d := htmlDiagram{Class: "ink", Height: "328", XName: name, YName: "log evidence, nats",
@@ -164,19 +157,19 @@ func (p *EvidencePage) figure() *htmlFigure {
 		}
 	}
 	// Mark the prior shown, which is the optimum where there is one.
-	if at := x.at(float64(p.At)); at >= 0 && at <= 1 {
+	if at := x.at(float64(p.Curve.At)); at >= 0 && at <= 1 {
 		what := "the prior as given"
 		if p.Optimum != nil {
 			what = "the optimum"
 		}
 		d.Guide = path([]float64{f.x(at), f.x(at)}, []float64{f.y(0), f.y(1)})
 		for _, l := range evidenceLines {
-			v := l.of(&p.Values)
+			v := l.of(&p.Curve.Values)
 			if !v.Finite() || p.Optimum != nil && l.form != p.Optimum.Form {
 				continue
 			}
 			d.Points = append(d.Points, htmlPoint{X: coordinate(f.x(at)), Y: coordinate(f.y(y.at(float64(v)))), R: "5",
-				Title: fmt.Sprintf("%s: precision %s, log evidence %s", what, result.Short(float64(p.At)), result.Short(float64(v)))})
+				Title: fmt.Sprintf("%s: precision %s, log evidence %s", what, result.Short(float64(p.Curve.At)), result.Short(float64(v)))})
 		}
 	}
 	g.Diagrams = []htmlDiagram{d}
@@ -185,10 +178,10 @@ func (p *EvidencePage) figure() *htmlFigure {
 		mark = "The dashed line and the point mark the optimum of the evidence " + formNames[p.Optimum.Form] + "."
 	}
 	list := []string{mark, "Higher is better. A difference of 1 nat is a factor of 2.7 in the probability of the training targets; differences of less decide little."}
-	if !slices.ContainsFunc(p.Curve, func(c result.EvidenceCurvePoint) bool { return c.AtTheta.Finite() }) {
+	if !slices.ContainsFunc(p.Curve.Points, func(c result.EvidenceCurvePoint) bool { return c.AtTheta.Finite() }) {
 		list = append(list, "The evidence at the trained parameters is −∞ under this prior, which holds parameters elsewhere.")
 	}
-	if p.Several {
+	if p.Curve.Several {
 		list = append(list, "All variances are scaled together here, in the proportions of the prior shown.")
 	}
 	g.Notes = append(list, "Only those at the optimum of the linearized model compare precisions fairly: at other precisions than that of training the trained parameters are no mode.")
@@ -212,8 +205,66 @@ func above(x, y []float64) (cx, cy []float64) {
 	return cx, cy
 }
 
-// OptimumTable lists groups of parameters with what was found, under the names of the columns.
-func OptimumTable(o *result.EvidenceOptimum) [][]string {
+// mostFound is how many groups are listed in text.
+const mostFound = 40
+
+// EvidenceText writes the evidences as text.
+func EvidenceText(out io.Writer, e *result.Evidence) error {
+	return WriteFit(out, &e.Fit, func(w *tabwriter.Writer) {
+		line := func(name string, v result.Float) {
+			if v.Finite() || math.IsInf(float64(v), 0) {
+				fmt.Fprintf(w, "%s\t%.6g\n", name, float64(v))
+			}
+		}
+		line("log evidence at θ*", e.AtTheta)
+		line("  log likelihood", e.LogLikelihood)
+		line("  scatter", e.Scatter)
+		line("  log det B", e.LogDet)
+		line("log evidence, linear-Gaussian", e.LinearGaussian)
+		line("log evidence, refit", e.Refit)
+		line("log evidence, refit, sites held", e.HeldSites)
+		if e.Prior != nil {
+			fmt.Fprintf(w, "prior variances\t%s\n", clean(PriorText(e.Prior)))
+		} else {
+			line("prior precision", e.PriorPrecision)
+		}
+		if e.AtThetaLower != nil {
+			line("lower bound of that at θ*", *e.AtThetaLower)
+			line("lower bound, linear-Gaussian", *e.LinearGaussianLower)
+		}
+		if k := e.Certificate; k != nil && k.Dropped > 0 {
+			// The evidences have log det B of the kept rows.
+			of := func(logDet result.Float) float64 { return float64(e.AtTheta) - float64(logDet-e.LogDet)/2 }
+			fmt.Fprintf(w, "that at θ* of all rows\t%.6g to %.6g\n", of(k.LogDet[1]), of(k.LogDet[0]))
+		}
+		line("noise variance", e.NoiseVariance)
+		if e.Optimum != nil {
+			optimumText(w, e.Optimum)
+		}
+	})
+}
+
+// optimumText writes what was found.
+func optimumText(w io.Writer, o *result.EvidenceOptimum) {
+	fmt.Fprintf(w, "\nlog evidence (%s) %.6g at the optimum, %.6g at the start, after %d steps and %d evaluations\n", o.Form, float64(o.Best.LogEvidence), float64(o.Start.LogEvidence), o.Iterations, len(o.Trajectory))
+	table := optimumTable(o)
+	for i, line := range table {
+		if i == mostFound+1 && len(o.Groups) > mostFound+1 {
+			fmt.Fprintf(w, "and %d more, which --json lists\n", len(table)-i)
+			break
+		}
+		fmt.Fprintln(w, strings.Join(line, "\t"))
+	}
+	if o.Held > 0 {
+		fmt.Fprintf(w, "%d parameters are held at their trained values: no training output depends on them\n", o.Held)
+	}
+	if o.File != "" {
+		fmt.Fprintf(w, "wrote %s: give --prior %s to fit, predict, explain and others\n", o.File, o.File)
+	}
+}
+
+// optimumTable lists groups of parameters with what was found, under the names of the columns.
+func optimumTable(o *result.EvidenceOptimum) [][]string {
 	what := "variance"
 	if o.Kind == "g" {
 		what = "g"
@@ -247,7 +298,7 @@ func (p *EvidencePage) table() (*htmlRows, string) {
 	lines := [][]string{{"group", "size", "variance", "refit", "at θ*"}}
 	switch o := p.Optimum; {
 	case o != nil:
-		if lines = OptimumTable(o); o.Kind == "g" {
+		if lines = optimumTable(o); o.Kind == "g" {
 			note += " The factor g is the prior variance of a parameter times its mean Fisher information."
 		}
 	case len(p.Groups) == 0:

@@ -299,12 +299,13 @@ func evidencePage() *EvidencePage {
 	noise := result.Float(.1)
 	start := result.EvidencePoint{Variances: []result.Float{1, 1}, Noise: &noise, LogEvidence: -30}
 	best := result.EvidencePoint{Variances: []result.Float{0, 40}, Noise: &noise, LogEvidence: -12}
-	p := &EvidencePage{Fit: result.Fit{Examples: 40, Outputs: 1, Parameters: 12, PriorPrecision: 1}, Values: result.EvidenceValues{AtTheta: result.Float(math.Inf(-1)), LinearGaussian: -14, Refit: -12, HeldSites: -13}, At: .025, Several: true,
+	p := &EvidencePage{Evidence: &result.Evidence{Fit: result.Fit{Examples: 40, Outputs: 1, Parameters: 12, PriorPrecision: 1},
+		Curve: &result.EvidenceCurve{Values: result.EvidenceValues{AtTheta: result.Float(math.Inf(-1)), LinearGaussian: -14, Refit: -12, HeldSites: -13}, At: .025, Several: true},
 		Optimum: &result.EvidenceOptimum{Form: "refit", Kind: "groups", Start: start, Best: best, Groups: []string{"one", "two"}, Parameters: []int{8, 4}, Zero: []string{"one"}, Edge: []string{"two", "noise"},
-			Iterations: 3, Settled: true, Maxima: []result.EvidencePoint{best, start}, Trajectory: []result.EvidencePoint{start, best}}, Normalized: []string{"one"}, Origin: result.Origin{Model: "<b>net</b>"}}
+			Iterations: 3, Settled: true, Maxima: []result.EvidencePoint{best, start}, Trajectory: []result.EvidencePoint{start, best}}, Normalized: []string{"one"}}, Origin: result.Origin{Model: "<b>net</b>"}}
 	for k := range 13 {
 		x := float64(k-6) / 2
-		p.Curve = append(p.Curve, result.EvidenceCurvePoint{PriorPrecision: result.Float(.025 * math.Exp(x)), EvidenceValues: result.EvidenceValues{AtTheta: result.Float(math.Inf(-1)), LinearGaussian: result.Float(-14 - 30*x*x), Refit: result.Float(-12 - x*x), HeldSites: result.Float(-13 - 2*x*x)}})
+		p.Curve.Points = append(p.Curve.Points, result.EvidenceCurvePoint{PriorPrecision: result.Float(.025 * math.Exp(x)), EvidenceValues: result.EvidenceValues{AtTheta: result.Float(math.Inf(-1)), LinearGaussian: result.Float(-14 - 30*x*x), Refit: result.Float(-12 - x*x), HeldSites: result.Float(-13 - 2*x*x)}})
 	}
 	return p
 }
@@ -330,7 +331,7 @@ func TestEvidencePage(t *testing.T) {
 		}
 	}
 
-	p.Optimum, p.Several, p.Curve = nil, false, nil
+	p.Optimum, p.Curve.Several, p.Curve.Points = nil, false, nil
 	p.Groups = []result.EvidenceGroup{{Name: "layer", Parameters: 8, Variance: 1, Gradient: result.EvidenceValues{AtTheta: 3, LinearGaussian: 2, Refit: -1.5, HeldSites: 1}}}
 	b.Reset()
 	require.NoError(t, p.WriteHTML(&b))

@@ -1,5 +1,51 @@
 package result
 
+import "github.com/funcgp/funcgp/linearize"
+
+// An Evidence has the log evidences of a model for its training rows, in nats.
+type Evidence struct {
+	Schema string `json:"schema"`
+	EvidenceValues
+	LogLikelihood  Float              `json:"log_likelihood"` // the parts of AtTheta
+	Scatter        Float              `json:"scatter"`
+	LogDet         Float              `json:"log_det"`
+	PriorPrecision Float              `json:"prior_precision"`
+	NoiseVariance  Float              `json:"noise_variance"` // null where the likelihood has none
+	Method         string             `json:"method"`
+	Bound          string             `json:"bound"` // of at_theta
+	Warnings       linearize.Warnings `json:"warnings"`
+	Remarks        linearize.Warnings `json:"remarks,omitempty"`
+
+	PriorPrecisionOrigin string         `json:"prior_precision_origin"`
+	Prior                *Prior         `json:"prior,omitempty"` // nil where all parameters have PriorPrecision
+	NoiseVarianceOrigin  string         `json:"noise_variance_origin,omitempty"`
+	Preprocessing        *Preprocessing `json:"preprocessing"`
+	Grouped              *Grouped       `json:"grouped,omitempty"`
+	Preflight            *Preflight     `json:"preflight"`
+
+	Gradient   EvidenceGradient `json:"gradient"` // zero unless it was asked for
+	Groups     []EvidenceGroup  `json:"groups"`
+	Normalized []string         `json:"normalized_layers"` // on whose scale the outputs do not depend
+	Optimum    *EvidenceOptimum `json:"optimum,omitempty"` // nil unless it was asked for
+
+	// Never above the exact ones, of nystrom.
+	AtThetaLower        *Float `json:"at_theta_lower,omitempty"`
+	LinearGaussianLower *Float `json:"linear_gaussian_lower,omitempty"`
+
+	Certificate *Certificate `json:"certificate,omitempty"` // of kept
+
+	Fit   Fit            `json:"-"` // of the posterior at the trained parameters
+	Curve *EvidenceCurve `json:"-"` // nil unless it was asked for
+}
+
+// An EvidenceCurve has the evidences over the prior precision, for a page.
+type EvidenceCurve struct {
+	Points  []EvidenceCurvePoint
+	Values  EvidenceValues // at the prior shown, which is the optimum where there is one
+	At      Float          // precision of that prior, on the axis of Points
+	Several bool           // whether parameters have different variances
+}
+
 // EvidenceValues has one number for each of the four evidences.
 type EvidenceValues struct {
 	AtTheta        Float `json:"at_theta"`        // at the trained parameters (E7)

@@ -3,7 +3,6 @@ package inference
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -475,35 +474,6 @@ func (l fewPoints) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov 
 
 func rowScores(s *score.Score) *result.RowScores {
 	return &result.RowScores{NLL: result.Float(s.NLL), Accuracy: result.Float(s.Accuracy), ECE: result.Float(s.ECE)}
-}
-
-// Text is the calibration in one line.
-func (k *Calibration) Text() string {
-	by, scores := "leave-one-out over", k.LOO
-	if k.HeldOut != nil {
-		by, scores = "held-out rows,", k.HeldOut
-	}
-	text := fmt.Sprintf("covariance × %.3g", float64(k.Scale))
-	if k.Temperature != 1 {
-		text += fmt.Sprintf(", mean × %.3g", float64(k.Temperature))
-	}
-	if k.Shift != nil {
-		text += ", outputs shifted to the shares of the classes"
-	}
-	if k.NoiseScale != 1 {
-		text += fmt.Sprintf(", noise variance × %.3g", float64(k.NoiseScale))
-	}
-	if r := k.Refit; r != nil {
-		text += fmt.Sprintf(" (covariance and mean of the refit × %.3g and %.3g)", float64(r.Scale), float64(r.Temperature))
-	}
-	rows, se := "rows", ""
-	if k.Rows == 1 {
-		rows = "row"
-	}
-	if k.NLLSE.Finite() { // that of one row is not known
-		se = fmt.Sprintf(" ± %.2g", float64(k.NLLSE))
-	}
-	return fmt.Sprintf("%s by %s %d %s: NLL %.4f%s (network alone %.4f)", text, by, k.Rows, rows, float64(scores.NLL), se, float64(k.Network.NLL))
 }
 
 const (

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/problem"
 )
@@ -82,12 +81,4 @@ func TestCalibrationMemory(t *testing.T) {
 	// A subset leaves out its own rows only.
 	p := &problem.Problem{Model: &problem.Model{Outputs: 1}, Examples: &problem.Examples{Train: train}, Limits: problem.LimitFlags{Memory: 1 << 30}}
 	require.Equal(t, []int{7, 70, 700}, (&Posterior{How: Method{Name: "subset", inducing: []int{700, 7, 70}}}).leftOut(p))
-}
-
-// The standard error of a score of one row is not known, and not printed.
-func TestTextOfOneRow(t *testing.T) {
-	k := &Calibration{Calibration: result.Calibration{Scales: result.Scales{Scale: 2, Temperature: 1, NoiseScale: 1}, Rows: 1, NLLSE: result.Undefined(), LOO: &result.RowScores{NLL: 3}, Network: result.RowScores{NLL: 4}}}
-	require.Equal(t, "covariance × 2 by leave-one-out over 1 row: NLL 3.0000 (network alone 4.0000)", k.Text())
-	k.Rows, k.NLLSE = 2, .5
-	require.Equal(t, "covariance × 2 by leave-one-out over 2 rows: NLL 3.0000 ± 0.5 (network alone 4.0000)", k.Text())
 }

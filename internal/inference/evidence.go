@@ -104,8 +104,8 @@ func (q *Posterior) EvidenceLowerBounds() (atTheta, linear gp.Evidence) {
 	return q.induced.EvidenceAtThetaLowerBound(q.Evidence.Scatter), q.induced.EvidenceLowerBound()
 }
 
-// EvidenceAtMode is the evidence at the mode of the linearized model by the method of q, a posterior at θ* that flags asked for.
-func (q *Posterior) EvidenceAtMode(ctx context.Context, c *job.Job, p *problem.Problem, flags Flags) (gp.Evidence, error) {
+// EvidenceAtMode is the evidence at the mode of the linearized model by the method of q, a posterior at θ*.
+func (q *Posterior) EvidenceAtMode(ctx context.Context, c *job.Job, p *problem.Problem) (gp.Evidence, error) {
 	if q.exact != nil { // which has the kernel
 		refit, err := q.exact.Refit(ctx, p.TrainTargets())
 		if err != nil {
@@ -114,12 +114,29 @@ func (q *Posterior) EvidenceAtMode(ctx context.Context, c *job.Job, p *problem.P
 		c.Warn(refit.Warnings()...)
 		return refit.EvidenceRefit(), nil
 	}
+	flags := q.asked
 	flags.At = AtStated
 	refit, err := Fit(ctx, c, p, &flags, Options{NoReport: true})
 	if err != nil {
 		return gp.Evidence{}, err
 	}
 	return refit.Evidence, nil
+}
+
+// AtTheta is the posterior at the trained parameters and the stated precision by the method of q, with the mean of the
+// linear-Gaussian model there: q itself where it is one.
+func (q *Posterior) AtTheta(ctx context.Context, c *job.Job, p *problem.Problem) (*Posterior, error) {
+	if q.weights == nil && !q.network && !q.refitted && q.How.mean == gp.LinearGaussian {
+		return q, nil
+	}
+	flags := q.asked
+	flags.At, flags.Tune, flags.Refit = "", "", false
+	if p.Saved != nil {
+		if err := flags.OfSaved(p); err != nil {
+			return nil, err
+		}
+	}
+	return Fit(ctx, c, p, &flags, Options{AtTheta: true, Linear: true})
 }
 
 func noValues() result.EvidenceValues {

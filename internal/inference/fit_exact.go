@@ -58,7 +58,7 @@ func (f *fit) exact(ctx context.Context) (*Posterior, error) {
 // exactDual forms the kernel and fits or refits. It writes the time when the kernel was formed to a formed that is not
 // nil.
 func (f *fit) exactDual(ctx context.Context, batch *linearize.Batch, formed *time.Time) (*gp.Exact, error) {
-	o := &gp.Options{Mean: f.options.mean, Limits: linearize.Limits{Memory: f.problem.Limits.Memory, Progress: func(stage string, done, total int) {
+	o := &gp.Options{Mean: f.meanAtTheta(), Limits: linearize.Limits{Memory: f.problem.Limits.Memory, Progress: func(stage string, done, total int) {
 		if stage == gp.StageKernel && done == total && formed != nil {
 			*formed = time.Now()
 		}
@@ -72,7 +72,7 @@ func (f *fit) exactDual(ctx context.Context, batch *linearize.Batch, formed *tim
 
 // parametersDual fits or refits by the precision of the parameters.
 func (f *fit) parametersDual(ctx context.Context) (*gp.Posterior, error) {
-	o := &weightspace.Options{Mean: f.options.mean, Limits: f.problem.Bounds(f.con)}
+	o := &weightspace.Options{Mean: f.meanAtTheta(), Limits: f.problem.Bounds(f.con)}
 	if !f.options.AtTheta {
 		return weightspace.RefitSums(ctx, f.source, f.problem.TrainTargets(), f.prior, f.theta, f.near, o)
 	}

@@ -261,7 +261,7 @@ func (f *fit) throughInducing() (Flags, error) {
 // options o. c is as in threshold. Where memory holds fewer rows, it measures what these give.
 func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, c *choice, o *kept.Options) (*Posterior, *kept.Threshold, error) {
 	y, s := f.problem.TrainTargets(), f.sites
-	o.Mean, o.Outputs, o.Start, o.Limits = f.options.mean, f.outputs, f.near, f.problem.Bounds(f.con)
+	o.Mean, o.Outputs, o.Start, o.Limits = f.meanAtTheta(), f.outputs, f.near, f.problem.Bounds(f.con)
 	if !f.options.AtTheta {
 		var err error
 		if f.mode, err = kept.FindMode(ctx, f.source, y, f.prior, f.theta, mode.Close(y), o); err != nil {

@@ -2,8 +2,6 @@ package inference
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
@@ -21,30 +19,13 @@ const (
 	leftOutTolerance  = 1e-8 // of a Gaussian likelihood, where the closed form is exact
 )
 
-// A LeftOutComparison compares leave-one-out in closed form (E17) with refits without the row.
-type LeftOutComparison struct {
-	Rows   []int           `json:"rows"`
-	Values []LeftOutValues `json:"values"`
-}
-
-// LeftOutValues are the values of the entry that differs most. Difference is relative to the largest entry, and
-// absolute for the log density. Tolerance is null where the closed form is one Newton step and not exact.
-type LeftOutValues struct {
-	Quantity   string       `json:"quantity"`
-	Refit      result.Float `json:"refit"`
-	FirstOrder result.Float `json:"first_order"`
-	Difference result.Float `json:"difference"`
-	Tolerance  result.Float `json:"tolerance"`
-	OK         bool         `json:"ok"`
-}
-
 // leaveOut compares some training rows, spread evenly, at the mode.
-func (v *Validation) leaveOut(ctx context.Context, refit *gp.Exact) (*LeftOutComparison, error) {
+func (v *validation) leaveOut(ctx context.Context, refit *gp.Exact) (*result.LeaveOneOut, error) {
 	e, lik, c := v.problem.Examples, v.problem.Task.Likelihood, v.problem.Model.Outputs
 	n := e.Train.Len()
 	size := float64(n * c)
 	count := max(1, min(mostLeftOutRefits, n, int(leftOutWork/(size*size*size))))
-	at, out := make([]int, count), &LeftOutComparison{}
+	at, out := make([]int, count), &result.LeaveOneOut{}
 	for i := range at {
 		at[i] = i * n / count
 		out.Rows = append(out.Rows, e.Train.Rows[at[i]])
@@ -97,15 +78,15 @@ func (v *Validation) leaveOut(ctx context.Context, refit *gp.Exact) (*LeftOutCom
 	if err != nil {
 		return nil, err
 	}
-	out.add("mean", refitted.mean, closed.mean, largestEntry(refitted.mean), tolerance)
-	out.add("covariance", refitted.cov, closed.cov, largestEntry(refitted.cov), tolerance)
-	out.add("log density", refitLog, closedLog, 1, tolerance)
+	addLeftOut(out, "mean", refitted.mean, closed.mean, largestEntry(refitted.mean), tolerance)
+	addLeftOut(out, "covariance", refitted.cov, closed.cov, largestEntry(refitted.cov), tolerance)
+	addLeftOut(out, "log density", refitLog, closedLog, 1, tolerance)
 	return out, nil
 }
 
-// add compares two matrices, relative to scale.
-func (l *LeftOutComparison) add(name string, refit, closed *mat.Dense, scale float64, tolerance result.Float) {
-	r := LeftOutValues{Quantity: name, Tolerance: tolerance}
+// addLeftOut compares two matrices, relative to scale.
+func addLeftOut(l *result.LeaveOneOut, name string, refit, closed *mat.Dense, scale float64, tolerance result.Float) {
+	r := result.LeftOutValues{Quantity: name, Tolerance: tolerance}
 	worst := -1.0
 	for i := range refit.RawMatrix().Rows {
 		for j, a := range refit.RawRowView(i) {
@@ -126,36 +107,4 @@ func (l *LeftOutComparison) add(name string, refit, closed *mat.Dense, scale flo
 // largestEntry returns the largest absolute value.
 func largestEntry(m *mat.Dense) float64 {
 	return math.Max(mat.Max(m), -mat.Min(m))
-}
-
-// ok tells whether all differences are within their tolerance; there are none in a nil comparison.
-func (l *LeftOutComparison) ok() bool {
-	if l == nil {
-		return true
-	}
-	for _, r := range l.Values {
-		if !r.OK {
-			return false
-		}
-	}
-	return true
-}
-
-// Text prints the comparison as part of the table of w.
-func (l *LeftOutComparison) Text(w io.Writer) {
-	if l == nil {
-		fmt.Fprintln(w, "leave-one-out is compared with refits for --method exact alone")
-		return
-	}
-	fmt.Fprintf(w, "leave-one-out, %d rows\trefit without the row\tone step in closed form\tdifference\ttolerance\t\n", len(l.Rows))
-	for _, r := range l.Values {
-		tolerance, verdict := "-", "not exact"
-		if r.Tolerance.Finite() {
-			tolerance, verdict = fmt.Sprintf("%.0e", float64(r.Tolerance)), "ok"
-		}
-		if !r.OK {
-			verdict = "DIFFERS"
-		}
-		fmt.Fprintf(w, "%s\t%.12g\t%.12g\t%.1e\t%s\t%s\n", r.Quantity, float64(r.Refit), float64(r.FirstOrder), float64(r.Difference), tolerance, verdict)
-	}
 }

@@ -3,7 +3,6 @@ package inference
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"sync"
 
@@ -79,9 +78,8 @@ type solver struct {
 	// held is what is linearized of n training examples, and m inducing elements with that many rows, for load, in
 	// bytes. Where it is nil, load plans for itself, and takes the Jacobian of all examples if there is memory.
 	held    func(p *problem.Problem, n, m, rows int) float64
-	whole   bool                      // the Jacobian of all training examples is in memory, and the factor of their kernel
-	leftOut int                       // the most training rows that leave-one-out predictions are made of; 0 for all
-	bound   func(q *Posterior) string // how the evidence stands to the exact one where it is no bound; nil says nothing
+	whole   bool // the Jacobian of all training examples is in memory, and the factor of their kernel
+	leftOut int  // the most training rows that leave-one-out predictions are made of; 0 for all
 }
 
 // loading is what a posterior is read with.
@@ -106,7 +104,6 @@ func solverOf(method string) *solver {
 		held: func(p *problem.Problem, n, m, rows int) float64 {
 			return 8*float64(rows)*float64(rows) + bytes(p, m) + bytes(p, min(n, linearize.Tile(p.Model.Outputs)))
 		},
-		bound: func(*Posterior) string { return ", above or below the exact one" },
 	}
 	keeps := &solver{
 		fit: (*fit).kept, leftOut: mostLeftOut,
@@ -161,7 +158,7 @@ func solverOf(method string) *solver {
 		keeps.fit = (*fit).auto
 		return keeps
 	case "subset":
-		through.leftOut, through.bound = 0, func(*Posterior) string { return " of the subset" }
+		through.leftOut = 0
 		return through
 	case "nystrom":
 		return through
@@ -191,25 +188,4 @@ func (f *fit) auto(ctx context.Context) (*Posterior, error) {
 func (f *fit) took(long string, w *linearize.Warning) {
 	f.con.Warn(w)
 	f.con.Note("%s It takes %s from here", w.Error(), long)
-}
-
-// BoundText says how the evidence stands to the exact one.
-func (q *Posterior) BoundText() string {
-	s := solverOf(q.How.Name)
-	switch {
-	case q.certificate != nil && q.certificate.Dropped > 0:
-		// The log determinant of all rows is in an interval.
-		d := [2]float64{}
-		for i, v := range q.certificate.LogDet {
-			d[i] = q.Evidence.Value - (float64(v)-q.Evidence.LogDet)/2
-		}
-		return fmt.Sprintf(", of all rows %.6g to %.6g", d[1], d[0])
-	case q.Evidence.Bound == gp.Upper:
-		return ", not below the exact one"
-	case q.Evidence.Bound == gp.Lower:
-		return ", not above the exact one"
-	case s.bound != nil:
-		return s.bound(q)
-	}
-	return ""
 }

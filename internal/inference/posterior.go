@@ -38,6 +38,7 @@ type Posterior struct {
 	Dual   Fitted
 	Kernel *ntk.NTK
 	How    Method
+	asked  Flags // of the fit, with their defaults; zero of a posterior that was read or merged
 
 	exact   *gp.Exact         // Dual of --method exact, else nil
 	kept    *kept.Posterior   // Dual of --method kept, else nil
@@ -72,7 +73,7 @@ type Posterior struct {
 // Options are what verbs ask of a fit beside its method. The zero value is the default.
 type Options struct {
 	AtTheta    bool        // the posterior is that at the trained parameters and the stated precision, and no refit
-	mean       gp.Mean     // of a posterior at θ*
+	Linear     bool        // the mean of a posterior at θ* is that of the linear-Gaussian model there, and not f(x;θ*)
 	Checkpoint string      // file to keep the state of a pass in; "" for none
 	Resume     *store.File // checkpoint to go on from; nil starts anew
 	NoReport   bool        // no error report is needed
@@ -181,7 +182,7 @@ func (f *fit) setPrecision(precision float64) error {
 // posterior returns what is the same for all methods, with the evidence where the posterior has it in closed form.
 func (f *fit) posterior(dual Fitted) *Posterior {
 	q := &Posterior{Dual: dual, Kernel: f.kernel, How: Method{Name: f.flags.Method, selection: f.flags.Selection, mean: f.mean()},
-		prior: f.prior, precision: f.precision, network: !f.options.AtTheta && !f.flags.Refit, refitted: f.flags.Refit,
+		asked: f.flags, prior: f.prior, precision: f.precision, network: !f.options.AtTheta && !f.flags.Refit, refitted: f.flags.Refit,
 		gradient: f.gradientNorm, Tuning: f.tuning, preflight: f.preflight}
 	closed, ok := dual.(interface {
 		EvidenceRefit() gp.Evidence

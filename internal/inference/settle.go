@@ -129,7 +129,15 @@ func (f *fit) mean() gp.Mean {
 	if !f.options.AtTheta && f.flags.Refit {
 		return gp.LinearGaussian
 	}
-	return f.options.mean
+	return f.meanAtTheta()
+}
+
+// meanAtTheta is the mean of a posterior at θ*.
+func (f *fit) meanAtTheta() gp.Mean {
+	if f.options.Linear {
+		return gp.LinearGaussian
+	}
+	return gp.Network
 }
 
 // settleNoise chooses the noise variance by leave-one-out where it is open, and returns the posterior under it.

@@ -59,7 +59,7 @@ func (s *WeightFlags) Answer(ctx context.Context, c *job.Job, p *problem.Problem
 		if s.Structure != "" && s.Structure != "full" {
 			return nil, job.FullErrorf("--predictive linear takes the mean of the whole regression, so that --structure %s has none; leave it out, or give --structure full", s.Structure)
 		}
-		o.mean = gp.LinearGaussian
+		o.Linear = true
 	}
 	if !s.InWeights() {
 		if p.Saved != nil {
@@ -109,7 +109,7 @@ func (s *WeightFlags) fit(ctx context.Context, c *job.Job, p *problem.Problem, f
 	if err := f.prepare(ctx, p.KeepsJacobian() && !factors, nil); err != nil {
 		return nil, err
 	}
-	wo := &weightspace.Options{Mean: o.mean, Limits: p.Bounds(c)}
+	wo := &weightspace.Options{Mean: f.meanAtTheta(), Limits: p.Bounds(c)}
 	sites := f.sites
 	if f.flags.Refit {
 		found, err := mode.Find(ctx, f.source, p.TrainTargets(), f.prior, f.theta, &mode.Options{Progress: c.Show})

@@ -2,18 +2,19 @@ package inference
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/newton"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -25,63 +26,54 @@ const closureTolerance = 1e-9
 // solverTolerance is what two solvers of one posterior may differ by, relative to the largest entry.
 const solverTolerance = 1e-6
 
-// A Validation compares a posterior with the one of weight space and with its own sums, and gathers the table.
-type Validation struct {
+// A validation compares a posterior at θ* with the one of weight space and with its own sums, and gathers the table.
+type validation struct {
 	con       *job.Job
 	problem   *problem.Problem
-	Posterior *Posterior
+	post      *Posterior
 	test      *dataset.Subset
 	tolerance float64
-	Table     weightspace.Comparison
-	LeftOut   *LeftOutComparison // nil where the method is not exact
+	rows      []weightspace.ComparisonRow
+	leftOut   *result.LeaveOneOut // nil where the method is not exact
 }
 
-// Validate fits the posterior that the flags ask for and compares it on the test rows, with differences up to a
-// tolerance relative to the largest entry.
-func Validate(ctx context.Context, c *job.Job, p *problem.Problem, flags *Flags, tolerance float64) (*Validation, error) {
+// Validate compares the posterior, which AtTheta returned, on the test rows, with differences up to a tolerance relative
+// to the largest entry. The report of the posterior is left to the caller.
+func (q *Posterior) Validate(ctx context.Context, c *job.Job, p *problem.Problem, tolerance float64) (*result.Validation, error) {
 	test, err := p.Examples.Test(dataset.SelectOptions{})
 	if err != nil {
 		return nil, err
 	}
-	if flags.Method == "parameters" && !p.KeepsJacobian() {
-		return nil, fmt.Errorf("--method parameters is compared with function space, which takes the Jacobian of all %d training rows, more than a quarter of the memory allowed or 1 GiB; give --train-count with fewer", p.Examples.Train.Len())
+	if q.How.Name == "parameters" && !p.KeepsJacobian() {
+		return nil, option.Errorf("{method} parameters is compared with function space, which takes the Jacobian of all %d training rows, more than a quarter of the memory allowed or 1 GiB; give {train-count} with fewer", p.Examples.Train.Len())
 	}
-	if !problem.IsSparse(flags.Method) {
+	if !problem.IsSparse(q.How.Name) {
 		// Weight space takes the Jacobian of all test rows at once.
 		if err := problem.PlanWhole(fmt.Sprintf("the Jacobian of %d test rows", test.Len()), p.Limits.Memory, p.Model.Net.BatchBytes(test.Len())); err != nil {
 			return nil, err
 		}
 	}
-	q, err := Fit(ctx, c, p, flags, Options{AtTheta: true, mean: gp.LinearGaussian})
-	if err != nil {
-		return nil, err
-	}
-	v := &Validation{con: c, problem: p, Posterior: q, test: test, tolerance: tolerance}
+	v := &validation{con: c, problem: p, post: q, test: test, tolerance: tolerance}
 	if q.exact != nil {
 		err = v.exact(ctx, q.exact)
 	} else {
 		err = v.approximate(ctx)
 	}
 	c.Clear()
-	return v, err
-}
-
-// Verdict is the error of differences above the tolerance, which are marked in the table; nil where there is none.
-func (v *Validation) Verdict() error {
-	switch exact := v.Posterior.How.Name == "exact"; {
-	case !v.Table.OK() && exact:
-		return errors.New("weight space and function space differ by more than the tolerance in the rows marked above")
-	case !v.Table.OK():
-		return errors.New("the posterior differs by more than the tolerance in the rows marked above")
-	case !v.LeftOut.ok():
-		return errors.New("leave-one-out in closed form differs from the refits by more than rounding, although the likelihood is gaussian")
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	out := &result.Validation{Schema: "funcgp/validate/1", OK: true, LeaveOneOut: v.leftOut}
+	for _, r := range v.rows {
+		out.OK = out.OK && r.OK
+		out.Rows = append(out.Rows, result.Comparison{Quantity: r.Quantity, WeightSpace: result.Float(r.WeightSpace), FunctionSpace: result.Float(r.FunctionSpace), Difference: result.Float(r.Difference), Tolerance: result.Float(r.Tolerance), OK: r.OK})
+	}
+	return out, nil
 }
 
 // exact compares weight space and function space at θ* and at the mode of the linearized model, and checks that the
 // contributions add up there.
-func (v *Validation) exact(ctx context.Context, dual *gp.Exact) error {
+func (v *validation) exact(ctx context.Context, dual *gp.Exact) error {
 	x, err := v.tile(ctx, 0, v.test.Len())
 	if err != nil {
 		return err
@@ -106,7 +98,7 @@ func (v *Validation) exact(ctx context.Context, dual *gp.Exact) error {
 	if err := v.closure(ctx, refit, "refit ", closureTolerance, func(lo, hi int) (*linearize.Batch, error) { return x.Slice(lo, hi), nil }); err != nil {
 		return err
 	}
-	if v.LeftOut, err = v.leaveOut(ctx, refit); err != nil {
+	if v.leftOut, err = v.leaveOut(ctx, refit); err != nil {
 		return err
 	}
 	v.con.Warn(refit.Warnings()...)
@@ -115,35 +107,35 @@ func (v *Validation) exact(ctx context.Context, dual *gp.Exact) error {
 }
 
 // weights fits the posterior over the parameters to the same training examples.
-func (v *Validation) weights(ctx context.Context) (*weightspace.Posterior, error) {
-	q, net := v.Posterior, v.problem.Model.Net
+func (v *validation) weights(ctx context.Context) (*weightspace.Posterior, error) {
+	q, net := v.post, v.problem.Model.Net
 	// The training examples are in memory.
 	train := q.Dual.Data().(*linearize.Batch)
 	return weightspace.Fit(ctx, train, q.Dual.Sites(), q.prior, net.Theta(), &weightspace.Options{Mean: q.How.mean, Limits: v.problem.Bounds(v.con)})
 }
 
 // compare adds the differences between the two spaces to the table.
-func (v *Validation) compare(ctx context.Context, dual *gp.Exact, w *weightspace.Posterior, x *linearize.Batch) error {
+func (v *validation) compare(ctx context.Context, dual *gp.Exact, w *weightspace.Posterior, x *linearize.Batch) error {
 	table, err := weightspace.Validate(ctx, dual, w, x, v.tolerance)
 	if err != nil {
 		return err
 	}
-	v.Table.Rows = append(v.Table.Rows, table.Rows...)
+	v.rows = append(v.rows, table.Rows...)
 	return nil
 }
 
 // approximate checks that the contributions add up, and compares a posterior over the parameters with function space.
-func (v *Validation) approximate(ctx context.Context) error {
+func (v *validation) approximate(ctx context.Context) error {
 	tile := func(lo, hi int) (*linearize.Batch, error) { return v.tile(ctx, lo, hi) }
-	dual := v.Posterior.Dual
-	if err := v.closure(ctx, dual, "", v.tolerance, tile); err != nil || v.Posterior.How.Name != "parameters" {
+	dual := v.post.Dual
+	if err := v.closure(ctx, dual, "", v.tolerance, tile); err != nil || v.post.How.Name != "parameters" {
 		return err
 	}
 	x, err := v.tile(ctx, 0, v.test.Len())
 	if err != nil {
 		return err
 	}
-	exact, err := gp.Fit(ctx, v.Posterior.Kernel, dual.Data().(*linearize.Batch), dual.Sites(), &gp.Options{Mean: gp.LinearGaussian, Limits: v.problem.Bounds(v.con)})
+	exact, err := gp.Fit(ctx, v.post.Kernel, dual.Data().(*linearize.Batch), dual.Sites(), &gp.Options{Mean: gp.LinearGaussian, Limits: v.problem.Bounds(v.con)})
 	if err != nil {
 		return err
 	}
@@ -156,13 +148,13 @@ func (v *Validation) approximate(ctx context.Context) error {
 	}
 	logDet := func(d float64) *mat.Dense { return mat.NewDense(1, 1, []float64{d}) }
 	rows := []weightspace.ComparisonRow{differenceRow("mean", &mean, &fMean), differenceRow("covariance", &cov, &fCov),
-		differenceRow("log det", logDet(v.Posterior.Evidence.LogDet), logDet(exact.LogDet()))}
-	v.Table.Rows = append(rows, v.Table.Rows...)
+		differenceRow("log det", logDet(v.post.Evidence.LogDet), logDet(exact.LogDet()))}
+	v.rows = append(rows, v.rows...)
 	return nil
 }
 
 // tile linearizes the test examples [lo, hi).
-func (v *Validation) tile(ctx context.Context, lo, hi int) (*linearize.Batch, error) {
+func (v *validation) tile(ctx context.Context, lo, hi int) (*linearize.Batch, error) {
 	x, err := v.problem.Linearize(ctx, v.test, lo, hi)
 	return x, problem.NamesOf(v.test, lo, hi).ExplainError(err)
 }
@@ -170,8 +162,8 @@ func (v *Validation) tile(ctx context.Context, lo, hi int) (*linearize.Batch, er
 // closure compares the means of a posterior at the test examples with the sums of the prior mean and the
 // contributions, for the posterior kernel C and for the prior kernel κ. The names of the rows begin with prefix; tile
 // linearizes the test examples [lo, hi).
-func (v *Validation) closure(ctx context.Context, dual gp.Dual, prefix string, tolerance float64, tile func(lo, hi int) (*linearize.Batch, error)) error {
-	ex, err := explain.New(dual, v.Posterior.Kernel, &explain.Options{Top: 1})
+func (v *validation) closure(ctx context.Context, dual gp.Dual, prefix string, tolerance float64, tile func(lo, hi int) (*linearize.Batch, error)) error {
+	ex, err := explain.New(dual, v.post.Kernel, &explain.Options{Top: 1})
 	if err != nil {
 		return err
 	}
@@ -180,7 +172,7 @@ func (v *Validation) closure(ctx context.Context, dual gp.Dual, prefix string, t
 	scale, n := 0.0, v.test.Len()
 	// About what explaining t rows at once takes: some copies of the cross-kernel and of their Jacobian.
 	step := v.problem.Within(min(n, problem.PredictRows), func(t int) int64 {
-		q := v.Posterior
+		q := v.post
 		p := v.problem
 		return problem.WholeBytes(8 * float64(t*p.Model.Outputs) * (4*float64(q.terms(p)) + 2*float64(p.Model.Parameters())))
 	})
@@ -209,7 +201,7 @@ func (v *Validation) closure(ctx context.Context, dual gp.Dual, prefix string, t
 	}
 	judge(&posterior, scale)
 	judge(&raw, scale)
-	v.Table.Rows = append(v.Table.Rows, posterior, raw)
+	v.rows = append(v.rows, posterior, raw)
 	return ctx.Err()
 }
 
