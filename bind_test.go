@@ -37,7 +37,7 @@ func TestBind(t *testing.T) {
 		defer p.Close()
 		var out []float64
 		for _, q := range testref.Must(p.Predict(t.Context(), testref.Must(p.Rows(t.Context(), x))(t)))(t) {
-			out = append(out, q.Mean[0], q.Covariance.At(0, 0))
+			out = append(out, float64(q.Mean[0]), float64(q.Covariance[0][0]))
 		}
 		require.NoError(t, p.Save(t.Context(), saved, &funcgp.SaveOptions{Bundle: true}))
 		return out

@@ -19,6 +19,7 @@ import (
 
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/audit"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -40,7 +41,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	x := list[0]
-	fmt.Printf("%s with probability %.2f\n", x.Prediction.Class, x.Prediction.Probability[x.Prediction.ClassIndex])
+	fmt.Printf("%s with probability %.2f\n", p.ClassName(x.Prediction.Class), x.Prediction.Probability[x.Prediction.Best()])
 	fmt.Printf("%s against %s: %.2f = %.2f + %.2f + %.2f\n", x.For, x.Against, x.Mean, x.PriorMean, x.ContributionSum, x.Remainder)
 	for _, c := range x.Contributions {
 		fmt.Printf("training row %d, a %s: %+.2f\n", c.Index, c.Label, c.Value)
@@ -126,7 +127,7 @@ func ExampleOpen() {
 	}
 	defer p.Close()
 	list := must(p.Predict(ctx, must(p.TestRows(ctx, 6))))
-	fmt.Println(list[0].Class)
+	fmt.Println(p.ClassName(list[0].Class))
 	// Output: 4
 }
 
@@ -136,7 +137,7 @@ func ExamplePrecision() {
 	p := must(funcgp.Fit(ctx, funcgp.Model{}, funcgp.Data{TrainCount: 60}, &funcgp.FitOptions{Prior: funcgp.Precision(3)}))
 	defer p.Close()
 	list := must(p.Predict(ctx, must(p.TestRows(ctx, 6))))
-	fmt.Printf("variance %.1f\n", list[0].Covariance.At(0, 0))
+	fmt.Printf("variance %.1f\n", list[0].Covariance[0][0])
 	// Output:
 	// variance 124.9
 }
@@ -147,7 +148,7 @@ func ExampleStated() {
 	p := must(funcgp.Fit(ctx, funcgp.Model{}, funcgp.Data{TrainCount: 60}, &funcgp.FitOptions{Prior: funcgp.Stated()}))
 	defer p.Close()
 	list := must(p.Predict(ctx, must(p.TestRows(ctx, 6))))
-	fmt.Printf("variance %.1f\n", list[0].Covariance.At(0, 0))
+	fmt.Printf("variance %.1f\n", list[0].Covariance[0][0])
 	// Output:
 	// variance 37.4
 }
@@ -158,7 +159,7 @@ func ExampleTuned() {
 	p := must(funcgp.Fit(ctx, funcgp.Model{}, funcgp.Data{TrainCount: 60}, &funcgp.FitOptions{Prior: funcgp.Tuned("loo")}))
 	defer p.Close()
 	list := must(p.Predict(ctx, must(p.TestRows(ctx, 6))))
-	fmt.Printf("variance %.1f\n", list[0].Covariance.At(0, 0))
+	fmt.Printf("variance %.1f\n", list[0].Covariance[0][0])
 	// Output:
 	// variance 122.1
 }
@@ -170,7 +171,7 @@ func ExampleWeightDecay() {
 	p := must(funcgp.Fit(ctx, funcgp.Model{}, funcgp.Data{TrainCount: 60}, o))
 	defer p.Close()
 	list := must(p.Predict(ctx, must(p.TestRows(ctx, 6))))
-	fmt.Printf("variance %.1f\n", list[0].Covariance.At(0, 0))
+	fmt.Printf("variance %.1f\n", list[0].Covariance[0][0])
 	// Output:
 	// variance 62.3
 }
@@ -203,7 +204,7 @@ func ExamplePosterior_Labels() {
 	for k, label := range p.Labels() {
 		fmt.Printf("%s %.2f ± %.2f\n", label, x.Probability[k], x.ProbabilitySD[k])
 	}
-	fmt.Println("is", x.Label)
+	fmt.Println("is", x.LabelName)
 	// Output:
 	// comedy 0.71 ± 0.05
 	// drama 0.30 ± 0.06
@@ -218,6 +219,16 @@ func ExamplePosterior_Close() {
 	_, err := p.TestRows(ctx, 6)
 	fmt.Println(errors.Is(err, funcgp.ErrClosed))
 	// Output: true
+}
+
+// Labels of a prediction by name, as of a set of classes.
+func ExamplePosterior_ClassName() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	list := must(p.Predict(ctx, must(p.TestRows(ctx, 6))))
+	fmt.Println(p.ClassName(list[0].Class), p.ClassName(list[0].Label))
+	// Output: 4 4
 }
 
 // The posterior itself, for the packages below.
@@ -473,18 +484,42 @@ func ExampleRows_Source() {
 }
 
 // The classes that hold the label of a row with a probability.
-func ExamplePosterior_Regions() {
+func ExamplePosterior_Predictions() {
 	ctx := context.Background()
 	p := digits(ctx)
 	defer p.Close()
 	rows := must(p.TestRows(ctx, 24))
 	for _, coverage := range []float64{.5, .8, .95} {
-		fmt.Println(coverage, must(p.Regions(ctx, rows, coverage))[0].Set)
+		for x, err := range p.Predictions(ctx, rows, &funcgp.PredictOptions{Coverage: coverage}) {
+			if err != nil {
+				log.Fatal(err)
+			}
+			fmt.Println(coverage, x.Set)
+		}
 	}
 	// Output:
 	// 0.5 [4]
 	// 0.8 [4]
 	// 0.95 [4 9]
+}
+
+// The scores of test rows.
+func ExamplePosterior_Summary() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	rows := must(p.TestRows(ctx))
+	all := must(p.Summary(ctx, rows, nil))
+	for x, err := range p.Predictions(ctx, rows, nil) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		all.Add(x)
+	}
+	network, calibrated, expected := all.Scores()
+	fmt.Printf("accuracy %.3f, NLL %.3f; by the network alone %.3f; expected %.3f\n", calibrated.Accuracy, calibrated.NLL, network.NLL, expected.NLL)
+	// Output:
+	// accuracy 0.991, NLL 0.146; by the network alone 0.026; expected 0.439
 }
 
 // A small set of training rows without which a row is of another class.
@@ -493,26 +528,26 @@ func ExamplePosterior_SmallestFlip() {
 	p := digits(ctx)
 	defer p.Close()
 	flip := must(p.SmallestFlip(ctx, must(p.TestRows(ctx, 24)), nil))[0]
-	fmt.Println(flip.Found, len(flip.Rows), flip.Without.Class)
+	fmt.Println(flip.Found, len(flip.Rows), p.ClassName(flip.Without.Class))
 	// Output:
 	// true 1 4
 }
 
 // Answers in JSON, for a service.
-func ExamplePrediction_MarshalJSON() {
+func ExamplePosterior_Predict_json() {
 	ctx := context.Background()
 	p := digits(ctx)
 	defer p.Close()
 	x := must(p.Predict(ctx, must(p.TestRows(ctx, 6))))[0]
-	x.Covariance, x.Calibration, x.Novelty = nil, nil, funcgp.Novelty{}
-	for _, list := range [][]float64{x.Probability, x.ProbabilitySD, x.MAPProbability, x.Mean} {
-		for i := range list {
-			list[i] = math.Round(100*list[i]) / 100
+	x.Covariance, x.Calibration, x.Novelty = nil, nil, nil
+	for _, list := range [][]result.Float{x.Probability, x.ProbabilitySD, x.MAPProbability, x.Mean} {
+		for i, v := range list {
+			list[i] = result.Float(math.Round(100*float64(v)) / 100)
 		}
 	}
 	fmt.Println(string(must(json.Marshal(x))))
 	// Output:
-	// {"index":6,"label":"4","class":"4","probability":[0.74,0.26],"probability_sd":[0.39,0.39],"map_probability":[1,0],"mean":[-5.45],"covariance":null,"novelty":{"score":0,"rank":0,"entropy":0,"mutual_information":0}}
+	// {"index":6,"label":4,"class":4,"probability":[0.74,0.26],"probability_sd":[0.39,0.39],"map_probability":[1,0],"mean":[-5.45],"covariance":null}
 }
 
 // The prior variance of the network's output at a row.
@@ -546,7 +581,7 @@ func ExamplePosterior_Picture() {
 		log.Fatal(err)
 	}
 	list := must(p.Predict(ctx, rows))
-	fmt.Printf("%s, but more novel than %.0f %% of the training rows\n", list[0].Class, 100*list[0].Novelty.Rank)
+	fmt.Printf("%s, but more novel than %.0f %% of the training rows\n", p.ClassName(list[0].Class), 100*list[0].Novelty.Rank)
 	// Output:
 	// 9, but more novel than 100 % of the training rows
 }
@@ -560,9 +595,9 @@ func ExamplePosterior_Predict() {
 		log.Fatal(err)
 	}
 	for _, x := range list {
-		at := x.ClassIndex
+		at := x.Best()
 		fmt.Printf("row %d: %s with probability %.2f ± %.2f, by the network alone %.2f; novelty %.2f\n",
-			x.Index, x.Class, x.Probability[at], x.ProbabilitySD[at], x.MAPProbability[at], x.Novelty.Rank)
+			x.Index, p.ClassName(x.Class), x.Probability[at], x.ProbabilitySD[at], x.MAPProbability[at], x.Novelty.Rank)
 	}
 	// Output:
 	// row 6: 4 with probability 0.74 ± 0.39, by the network alone 1.00; novelty 0.82
@@ -596,7 +631,7 @@ func ExamplePosterior_ReadPicture() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(must(p.Predict(ctx, rows))[0].Class)
+	fmt.Println(p.ClassName(must(p.Predict(ctx, rows))[0].Class))
 	// Output:
 	// 9
 }
@@ -725,6 +760,17 @@ func ExampleRows_Len() {
 	defer p.Close()
 	fmt.Println(must(p.TestRows(ctx, 6, 24)).Len())
 	// Output: 2
+}
+
+// Pictures of the rows for a page of package report.
+func ExampleRows_Pictures() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	var unread error
+	picture := must(p.TestRows(ctx, 6)).Pictures(ctx, &unread)(6)
+	fmt.Println(picture.Image.Bounds().Size(), unread)
+	// Output: (28,28) <nil>
 }
 
 func ExampleRows_Notes() {

@@ -39,16 +39,16 @@ func TestLabels(t *testing.T) {
 			sum += c.Value
 		}
 		require.InDelta(t, e.ContributionSum, sum, 1e-9)
-		require.InDelta(t, e.Prediction.Mean[2], e.PriorMean+sum+e.Remainder, 1e-9)
+		require.InDelta(t, float64(e.Prediction.Mean[2]), e.PriorMean+sum+e.Remainder, 1e-9)
 		_, err := p.SmallestFlip(t.Context(), rows, nil)
 		require.ErrorContains(t, err, "use Without")
-		_, err = p.Regions(t.Context(), rows, .9)
-		require.ErrorContains(t, err, "several labels")
+		for _, err := range p.Predictions(t.Context(), rows, &funcgp.PredictOptions{Coverage: .9}) {
+			require.ErrorContains(t, err, "several labels")
+		}
 	}
 	for i, q := range all[0] {
-		require.Equal(t, -1, q.ClassIndex)
-		require.Empty(t, q.Class)
-		require.True(t, q.Margin() != q.Margin())
+		require.Equal(t, -1, q.Best())
+		require.False(t, q.Class.Finite() || q.Margin().Finite())
 		require.Len(t, q.Probability, 3)
 		require.Equal(t, q.Probability, all[1][i].Probability)
 		require.Equal(t, q.ProbabilitySD, all[1][i].ProbabilitySD)

@@ -31,8 +31,11 @@ type Posterior struct {
 	job     *job.Job
 	held    bool // the network or the rows were in memory
 
-	use    sync.RWMutex // held for reading by each call, for writing by Close
-	closed bool
+	covering covering
+
+	mutex  sync.Mutex    // of what follows
+	calls  int           // that are under way
+	closed chan struct{} // closed once the last call after Close ends; nil while the posterior is open
 }
 
 // OpenOptions are the options of Open.
@@ -149,37 +152,53 @@ func start(ctx context.Context, f *problem.Flags, path string, l *Limits, make f
 
 // answering answers by a posterior of a problem, whose files the job has open.
 func answering(c *job.Job, p *problem.Problem, post *inference.Posterior) *Posterior {
-	q := &Posterior{problem: p, post: post, link: predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs), fit: post.Report(p, c.Warnings), names: p.TrainingRows(), job: c}
+	q := &Posterior{problem: p, post: post, link: post.DefaultLink(p), fit: post.Report(p, c.Warnings), names: p.TrainingRows(), job: c}
 	q.names.ErrorBars = true
 	return q
 }
 
 func init() {
 	inference.Front = func(c *job.Job, p *problem.Problem, q *inference.Posterior) any { return answering(c, p, q) }
+	inference.FrontRows = func(front any, rows *problem.Asked) any { return &Rows{rows, front.(*Posterior)} }
 	inference.Behind = func(front any) inference.Open {
 		p := front.(*Posterior)
 		return inference.Open{Job: p.job, Problem: p.problem, Posterior: p.post, Begin: p.begin}
 	}
 }
 
-// begin is called at the start of every call, and what it returns at the end.
+// begin is called at the start of every call, and what it returns at the end. Calls may call others.
 func (p *Posterior) begin() (end func(), err error) {
-	p.use.RLock()
-	if p.closed {
-		p.use.RUnlock()
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.closed != nil {
 		return nil, ErrClosed
 	}
-	return p.use.RUnlock, nil
+	p.calls++
+	return func() {
+		p.mutex.Lock()
+		defer p.mutex.Unlock()
+		if p.calls--; p.calls == 0 && p.closed != nil {
+			p.shut()
+		}
+	}, nil
+}
+
+// shut closes the files.
+func (p *Posterior) shut() {
+	p.job.Close()
+	close(p.closed)
 }
 
 // Close waits for calls under way and closes the files. Later calls return ErrClosed.
 func (p *Posterior) Close() error {
-	p.use.Lock()
-	defer p.use.Unlock()
-	if !p.closed {
-		p.closed = true
-		p.job.Close()
+	p.mutex.Lock()
+	if p.closed == nil {
+		if p.closed = make(chan struct{}); p.calls == 0 {
+			p.shut()
+		}
 	}
+	p.mutex.Unlock()
+	<-p.closed
 	return nil
 }
 

@@ -1,71 +1,251 @@
 package funcgp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
+	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A Prediction is what a posterior says of one row. Numbers that do not exist are NaN, and lists that do not
-// are nil.
-type Prediction struct {
-	Index int    // number in the file of the data; −1 of rows of one's own
-	ID    string // name of the row, "" for none
-	Label string // class, labels or target in the data, "" where it is unknown
+type (
+	// A Prediction is what a posterior says of one row.
+	Prediction = result.Prediction
+	// A Novelty says how unlike the training rows a row is, whatever the network is sure of.
+	Novelty = result.Novelty
+	// A Region is where the target of a row lies with the probability that was asked for.
+	Region = result.Region
+)
 
-	// Of classes: the most probable one with its place in Probability, whose order is that of
-	// Posterior.Classes; their probabilities, calibrated, with standard deviations; and those of the network
-	// alone. Of several labels a row, the probability of each, in the order of Posterior.Labels.
-	Class                                      string
-	ClassIndex                                 int // −1 for a regression and several labels
-	Probability, ProbabilitySD, MAPProbability []float64
-
-	// The outputs: their mean f(x;θ*), C numbers, and their covariance, C×C, which is not calibrated;
-	// Covariance.At(i, j) reads it.
-	Mean       []float64
-	Covariance *mat.SymDense
-	// Calibration leads from Mean and Covariance to Probability, which is E g⁻¹(u) over u ~
-	// N(Temperature·(Mean + Shift), Scale·Covariance); nil where Probability is a mean over drawn networks.
-	Calibration *result.Scales
-
-	// Of a regression, for each target in units: the mean and the standard deviation of a new observation, and
-	// that of the function, calibrated.
-	ObservationMean, ObservationSD, FunctionSD []float64
-
-	Novelty Novelty
+// PredictOptions are the options of Predictions. The zero value is what Predict does.
+type PredictOptions struct {
+	// Link leads from outputs to probabilities and expected targets: exact; qmc, quasi–Monte Carlo over the whole
+	// covariance of a softmax; probit; mc; or bridge. "" is exact for one output, and otherwise qmc.
+	Link    string
+	Samples int // draws of the link mc; 0 is 1000
+	// Coverage, between 0 and 1, is the probability with which the Region of each row is to hold its target; 0 asks for
+	// none. Regions come from predictions of each training row without itself, by the jackknife+ [Barber, Candès, Ramdas,
+	// Tibshirani, Annals of Statistics 49, 2021]: where training rows and new ones are exchangeable, the probability is at
+	// least 1 − 2(1 − Coverage), and usually close to Coverage; with Calibrate heldout at least Coverage. The trained
+	// parameters have seen all training rows, so that a network that fits them too closely gets regions that are too
+	// narrow. The first call with a coverage leaves out every training row, and the posterior keeps what it found for the
+	// latest one. More coverage than so few training rows can give is an error, and so is any where a row has several
+	// labels or targets.
+	Coverage float64
 }
 
-// Margin is the largest probability less the next, on which the choice of Class hangs; NaN without one.
-func (x *Prediction) Margin() float64 {
-	if x.ClassIndex < 0 || len(x.Probability) < 2 {
-		return math.NaN()
+// CheckFor refuses a link that cannot be computed for a likelihood, as of FitOptions.Likelihood, of this number of outputs.
+func (o *PredictOptions) CheckFor(likelihood string, outputs int) error {
+	return o.suits(problem.LikelihoodNamed(likelihood), outputs)
+}
+
+func (o *PredictOptions) suits(lik glm.Likelihood, outputs int) error {
+	ok := true
+	switch o.Link {
+	case "", "mc":
+	case "exact":
+		ok = predictive.HasExact(lik, outputs)
+	case "qmc", "probit", "bridge":
+		_, ok = lik.(glm.Logistic)
+	default:
+		return option.Errorf("{link=%q} must be exact, qmc, probit, mc or bridge", o.Link)
 	}
-	sorted := slices.Sorted(slices.Values(x.Probability))
-	return sorted[len(sorted)-1] - sorted[len(sorted)-2]
+	if !ok {
+		return option.Errorf("{link=%s} is not for the %s likelihood; leave it out, or give {link=mc}", o.Link, lik.Name())
+	}
+	return nil
 }
 
-// A Novelty says how unlike the training rows a row is, whatever the network is sure of.
-type Novelty struct {
-	Score             float64 // mean surprise of three distances, in nats; about 1 for rows like the training rows
-	Rank              float64 // share of the training rows that are less novel without themselves
-	Entropy           float64 // of the predictive before calibration, nats; NaN for a regression
-	MutualInformation float64 // of prediction and parameters, nats
+// A predicting is what the predictions by some options share.
+type predicting struct {
+	link    predictive.Link
+	covered *inference.Coverage // nil where none was asked for
+}
+
+// predicting checks the options, which may be nil, and computes what does not depend on rows.
+func (p *Posterior) predicting(ctx context.Context, o *PredictOptions) (*predicting, error) {
+	s := &predicting{link: p.link}
+	if o == nil {
+		return s, nil
+	}
+	if err := o.suits(p.problem.Task.Likelihood, p.problem.Model.Outputs); err != nil {
+		return nil, err
+	}
+	if _, linear := p.link.(predictive.Linear); linear {
+		o = &PredictOptions{Coverage: o.Coverage} // which has no other link
+	}
+	switch o.Link {
+	case "exact":
+		s.link = predictive.Exact{}
+	case "qmc":
+		s.link = predictive.QMC{}
+	case "probit":
+		s.link = predictive.Probit{}
+	case "bridge":
+		s.link = predictive.Bridge{}
+	case "mc":
+		s.link = predictive.MonteCarlo{Samples: cmp.Or(o.Samples, 1000), Seed: p.problem.Limits.Seed}
+	}
+	var err error
+	s.covered, err = p.covering.of(ctx, p, o.Coverage)
+	return s, err
+}
+
+// A covering keeps what the regions of the latest coverage come from.
+type covering struct {
+	sync.Mutex
+	latest *inference.Coverage
+}
+
+// of is what regions of a coverage come from; nil for a coverage of 0.
+func (k *covering) of(ctx context.Context, p *Posterior, coverage float64) (*inference.Coverage, error) {
+	switch {
+	case coverage == 0:
+		return nil, nil
+	case !(coverage > 0 && coverage < 1):
+		return nil, option.Errorf("{coverage=%v} must be between 0 and 1", coverage)
+	}
+	k.Lock()
+	defer k.Unlock()
+	if k.latest != nil && k.latest.Share == coverage {
+		return k.latest, nil
+	}
+	asks := inference.CoverageFlags{Share: &coverage}
+	if err := asks.Suits(p.problem, p.problem.Examples.Train.Len(), "training rows"); err != nil {
+		return nil, err
+	}
+	found, err := asks.Prepare(ctx, job.FromContext(ctx), p.problem, p.post)
+	if err == nil {
+		k.latest = found
+	}
+	return found, err
 }
 
 // Predict predicts each of the rows. They must be of this posterior. It returns the error of a context that is
 // done.
 func (p *Posterior) Predict(ctx context.Context, rows *Rows) ([]Prediction, error) {
-	return p.predict(ctx, rows, nil)
+	var out []Prediction
+	for x, err := range p.Predictions(ctx, rows, nil) {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, *x)
+	}
+	return out, nil
+}
+
+// Predictions predicts the rows one after another, in memory for some rows at a time. The options may be nil. The rows
+// must be of this posterior. An error, as of a context that is done or of a posterior that is closed meanwhile, is the last
+// of the sequence.
+func (p *Posterior) Predictions(ctx context.Context, rows *Rows, o *PredictOptions) iter.Seq2[*Prediction, error] {
+	return func(yield func(*Prediction, error) bool) {
+		if err := p.owns(rows); err != nil {
+			yield(nil, err)
+			return
+		}
+		c := job.FromContext(ctx)
+		defer c.Clear()
+		var s *predicting
+		var y *mat.Dense // nil where targets are unknown
+		n, atOnce := rows.Len(), p.post.RowsAtOnce(p.problem)
+		tile := func(lo, hi int) (list []*Prediction, err error) {
+			end, err := p.begin()
+			if err != nil {
+				return nil, err
+			}
+			defer end()
+			if lo == 0 {
+				if s, err = p.predicting(ctx, o); err != nil {
+					return nil, err
+				}
+				if rows.asked.Set.Labelled() {
+					if y, err = p.problem.Targets(rows.asked.Subset); err != nil {
+						return nil, err
+					}
+				}
+			}
+			b, pred, err := p.post.Tile(ctx, p.problem, rows.asked.Subset, lo, hi, y, nil, s.link)
+			if err != nil {
+				return nil, err
+			}
+			regions, err := s.covered.Regions(ctx, b)
+			if err != nil {
+				return nil, problem.NamesOf(rows.asked.Subset, lo, hi).ExplainError(err)
+			}
+			for i := range hi - lo {
+				x := p.post.PredictionOf(p.problem, pred, i, rows.asked.Subset, lo+i)
+				x.Region = regions[i]
+				list = append(list, x)
+			}
+			return list, nil
+		}
+		for t := range par.Tiles(n, atOnce) {
+			lo, hi := par.Bounds(t, n, atOnce)
+			list, err := tile(lo, hi)
+			if err != nil {
+				yield(nil, p.named(err))
+				return
+			}
+			for _, x := range list {
+				if err := ctx.Err(); err != nil {
+					yield(nil, p.named(err))
+					return
+				}
+				if !yield(x, nil) {
+					return
+				}
+			}
+			c.Show("predict", hi, n)
+		}
+		c.Clear()
+		if err := c.EndPart(ctx, "predict"); err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// Summary returns what scores and a page of predictions of the rows by these options, which may be nil, begin with: add the
+// predictions to it. It has the leave-one-out predictions of the training rows, by which it says what to expect.
+func (p *Posterior) Summary(ctx context.Context, rows *Rows, o *PredictOptions) (*result.Predictions, error) {
+	end, err := p.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	if err := p.owns(rows); err != nil {
+		return nil, err
+	}
+	s, err := p.predicting(ctx, o)
+	if err != nil {
+		return nil, p.named(err)
+	}
+	task := p.problem.Task
+	out := &result.Predictions{Classes: task.Labels(), ClassNames: slices.Clone(task.Names), Labels: p.Labels(), IDs: rows.asked.IDs != nil, Fit: p.Report(ctx), Coverage: s.covered.Report()}
+	if task.Classes == nil {
+		out.Targets = task.Likelihood.Targets(p.problem.Model.Outputs)
+	}
+	if k := p.post.Calibration; k != nil {
+		for i := range k.LeftOutRows {
+			out.AddLeaveOneOut(&k.LeftOutRows[i])
+		}
+	}
+	return out, nil
 }
 
 // predict predicts rows by a function, nil for the posterior's own.
@@ -90,9 +270,18 @@ func (p *Posterior) each(ctx context.Context, rows *Rows, function gp.Latent, do
 	if err := p.owns(rows); err != nil {
 		return err
 	}
-	return named(p.post.Each(ctx, p.problem, rows.asked.Subset, nil, function, p.link, func(lo int, b *linearize.Batch, _ *mat.Dense, pred *inference.Predictions) error {
-		return do(lo, b, pred)
-	}))
+	n, atOnce := rows.Len(), p.post.RowsAtOnce(p.problem)
+	for t := range par.Tiles(n, atOnce) {
+		lo, hi := par.Bounds(t, n, atOnce)
+		b, pred, err := p.post.Tile(ctx, p.problem, rows.asked.Subset, lo, hi, nil, function, p.link)
+		if err == nil {
+			err = do(lo, b, pred)
+		}
+		if err := cmp.Or(err, ctx.Err()); err != nil {
+			return p.named(err)
+		}
+	}
+	return nil
 }
 
 // owns refuses rows that another posterior read.
@@ -105,31 +294,13 @@ func (p *Posterior) owns(rows *Rows) error {
 
 // prediction is prediction i of a tile, which is row at of those asked for.
 func (p *Posterior) prediction(rows *problem.Asked, at int, pred *inference.Predictions, i int) Prediction {
-	task, c := p.problem.Task, p.problem.Model.Outputs
-	r := p.post.Prediction(task, pred, i)
-	out := Prediction{Index: -1, ID: problem.IDOf(rows.Subset, at), ClassIndex: -1,
-		Probability: row(pred.Prob, i), ProbabilitySD: row(pred.SD, i), MAPProbability: row(pred.MAPProb, i), Calibration: r.Calibration,
-		Mean: row(pred.Mean, i), Covariance: mat.NewSymDense(c, nil),
-		ObservationMean: row(pred.Response, i), ObservationSD: row(pred.ObservationSD, i), FunctionSD: row(pred.FunctionSD, i),
-		Novelty: Novelty{Score: float64(r.Novelty.Score), Rank: float64(r.Novelty.Rank), Entropy: float64(r.Novelty.Entropy), MutualInformation: float64(r.Novelty.MutualInformation)}}
-	for j := range c {
-		for k := j; k < c; k++ {
-			out.Covariance.SetSym(j, k, pred.Cov.At(i*c+j, k))
-		}
-	}
-	if rows.File == "" {
-		out.Index = rows.Rows[at]
-	}
-	if rows.Set.Labelled() {
-		if out.Label = p.problem.LabelName(rows.Subset, at); out.Label == "" {
-			out.Label = number(problem.Label(rows.Subset, at))
-		}
-	}
-	if task.Classes != nil {
-		out.ClassIndex = pred.Best(i)
-		out.Class = task.ClassNames()[out.ClassIndex]
-	}
-	return out
+	return *p.post.PredictionOf(p.problem, pred, i, rows.Subset, at)
+}
+
+// ClassName is the name of the class of a label, as Prediction.Class and Region.Set have them, and the label in words where
+// classes have no names; "" for NaN.
+func (p *Posterior) ClassName(label result.Float) string {
+	return cmp.Or(p.problem.NameOf(label), number(float64(label)))
 }
 
 // number is a number in words, "" for NaN.
@@ -138,12 +309,4 @@ func number(v float64) string {
 		return ""
 	}
 	return fmt.Sprint(v)
-}
-
-// row is a copy of row i of m, nil for a nil matrix.
-func row(m *mat.Dense, i int) []float64 {
-	if m == nil {
-		return nil
-	}
-	return slices.Clone(m.RawRowView(i))
 }

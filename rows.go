@@ -11,6 +11,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/dense"
@@ -46,6 +47,12 @@ func (r *Rows) ID(i int) string { return problem.IDOf(r.asked.Subset, i) }
 // after the posterior is closed.
 func (r *Rows) Source(ctx context.Context) linearize.Source {
 	return r.own.problem.Examples.Source(ctx, r.own.problem.Model, r.asked.Subset)
+}
+
+// Pictures finds the pictures of the rows by their numbers, for a page: pixels, or the features in their units. One that
+// cannot be read is empty and sets err, which is looked at when the page is written. It must not be used after Close.
+func (r *Rows) Pictures(ctx context.Context, err *error) func(row result.Index) result.Picture {
+	return r.own.problem.Examples.Pictures(ctx, r.asked.Subset, err)
 }
 
 // Notes say what was done to pictures to fit them to the network.

@@ -39,8 +39,8 @@ func TestRowsOfGreyLevels(t *testing.T) {
 	list := testref.Must(p.Predict(t.Context(), rows))(t)
 	own := testref.Must(p.Picture(t.Context(), img))(t)
 	require.Equal(t, testref.Must(p.Predict(t.Context(), own))(t)[0].Mean, list[0].Mean)
-	lo, hi := list[0].Mean[0], list[2].Mean[0]
-	require.InDelta(t, (lo+hi)/2, list[1].Mean[0], math.Abs(hi-lo)/4) // a tanh network is nearly linear over one grey level
+	lo, mid, hi := float64(list[0].Mean[0]), float64(list[1].Mean[0]), float64(list[2].Mean[0])
+	require.InDelta(t, (lo+hi)/2, mid, math.Abs(hi-lo)/4) // a tanh network is nearly linear over one grey level
 }
 
 // An error of numbers in memory names their row and column.

@@ -32,7 +32,9 @@ func TestWeights(t *testing.T) {
 		require.NoError(t, err)
 		defer p.Close()
 		for _, q := range testref.Must(p.Predict(t.Context(), testref.Must(p.Rows(t.Context(), x))(t)))(t) {
-			out = slices.Concat(out, q.Mean, q.Covariance.RawSymmetric().Data[:2])
+			for _, v := range slices.Concat(q.Mean, q.Covariance[0]) {
+				out = append(out, float64(v))
+			}
 		}
 		return append(out, p.Info().LogEvidence)
 	}

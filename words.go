@@ -19,7 +19,7 @@ var goNames = map[string]string{
 	"class-weights": "ClassWeights", "label-smoothing": "LabelSmoothing",
 	"prior-precision": "Precision", "weight-decay": "WeightDecay", "tune-prior": "Tuned", "at": "Prior",
 	"method": "Method.Name", "inducing": "Method.Inducing", "within": "Method.Within", "select": "Method.Select",
-	"coverage": "coverage", "max-memory": "Limits.Memory", "with-inputs": "SaveOptions.Inputs", "without-inputs": "SaveOptions.WithoutInputs", "contrast": "ExplainOptions.Against", "top": "ExplainOptions.Top",
+	"coverage": "PredictOptions.Coverage", "link": "PredictOptions.Link", "max-memory": "Limits.Memory", "with-inputs": "SaveOptions.Inputs", "without-inputs": "SaveOptions.WithoutInputs", "contrast": "ExplainOptions.Against", "top": "ExplainOptions.Top",
 }
 
 var flagName = regexp.MustCompile(`(?:gpexplain [a-z]+ )?--([a-z][a-z-]*)`)
@@ -42,12 +42,23 @@ func (e *callError) Error() string { return "funcgp: " + inGo(option.Word(e.err,
 
 func (e *callError) Unwrap() error { return e.err }
 
+// Message is the error with its options.
+func (e *callError) Message() option.Text { return "funcgp: " + option.Of(e.err) }
+
 // named returns err, which may be nil, in the words of this package.
 func named(err error) error {
 	if err == nil || errors.Is(err, ErrClosed) {
 		return err
 	}
 	return &callError{err}
+}
+
+// named returns err, which may be nil, in the words of who asked.
+func (p *Posterior) named(err error) error {
+	if p.job.Words == option.Flags {
+		return err
+	}
+	return named(err)
 }
 
 // warningsInGo are warnings in the words of this package.

@@ -315,7 +315,7 @@ func requireSamePredictions(t *testing.T, tol float64, a, b []string) {
 	want, got := slices.Collect(strings.Lines(succeed(t, a...))), slices.Collect(strings.Lines(succeed(t, b...)))
 	require.Len(t, got, len(want))
 	for i := range want[:len(want)-1] {
-		x, y := decode[result.PredictedRow](t, want[i]), decode[result.PredictedRow](t, got[i])
+		x, y := decode[result.Prediction](t, want[i]), decode[result.Prediction](t, got[i])
 		for k := range x.Mean {
 			require.InDelta(t, float64(x.Mean[k]), float64(y.Mean[k]), tol)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/testref"
@@ -80,6 +81,19 @@ func decode[T any](t testing.TB, text string) T {
 	require.ErrorIs(t, testref.Err(d.Token()), io.EOF, "something follows the object")
 	return v
 }
+
+// A prediction is a line of predict --json, and a predictSummary the last one.
+type (
+	prediction struct {
+		Schema string
+		result.Prediction
+		Classes, Labels []string
+	}
+	predictSummary struct {
+		Schema string
+		result.PredictionSummary
+	}
+)
 
 // small is a problem with the built-in network that takes no time.
 func small(verb string, args ...string) []string {

@@ -17,7 +17,7 @@ func TestProbabilityFollowsFromItsScales(t *testing.T) {
 	ref := openReference(t, "two-moons")
 	for _, calibrate := range []string{"loo", "none"} {
 		for _, line := range strings.Split(strings.TrimSpace(ref.run(t, "predict", "--calibrate", calibrate, "--quiet")), "\n") {
-			r := decode[result.PredictedRow](t, line)
+			r := decode[result.Prediction](t, line)
 			k := r.Calibration
 			if calibrate == "none" {
 				require.Equal(t, &result.Scales{Scale: 1, Temperature: 1, NoiseScale: 1}, k)

@@ -17,15 +17,15 @@ import (
 func TestShift(t *testing.T) {
 	dir := filepath.Join("..", "..", "testdata", "class-weights")
 	data := []string{"--model", filepath.Join(dir, "weighted.onnx"), "--data", filepath.Join(dir, "train.csv"), "--standardize", "no"}
-	rows := func(args ...string) (list []result.PredictedRow, said string) {
+	rows := func(args ...string) (list []result.Prediction, said string) {
 		ran := gpexplain(t.Context(), append([]string{"predict", "--test-data", filepath.Join(dir, "test.csv")}, args...)...)
 		require.Equal(t, 0, ran.code, ran.stderr)
 		for _, line := range strings.Split(strings.TrimSpace(ran.stdout), "\n") {
-			list = append(list, decode[result.PredictedRow](t, line))
+			list = append(list, decode[result.Prediction](t, line))
 		}
 		return list, ran.stderr
 	}
-	share := func(list []result.PredictedRow) (predicted, true_ float64) {
+	share := func(list []result.Prediction) (predicted, true_ float64) {
 		for _, r := range list {
 			predicted += float64(r.Probability[1]) / float64(len(list))
 			true_ += float64(r.Label) / float64(len(list))

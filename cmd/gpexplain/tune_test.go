@@ -209,9 +209,9 @@ func TestOrderedMatch(t *testing.T) {
 			require.NoError(t, err)
 			defer p.Close()
 			for i, x := range testref.Must(p.Predict(t.Context(), testref.Must(p.TestRows(t.Context()))(t)))(t) {
-				near(want[i].Mean, result.Floats(x.Mean), "mean")
-				near(want[i].Probability, result.Floats(x.Probability), "probability")
-				near(want[i].ObservationSD, result.Floats(x.ObservationSD), "observation sd")
+				near(want[i].Mean, x.Mean, "mean")
+				near(want[i].Probability, x.Probability, "probability")
+				near(want[i].ObservationSD, x.ObservationSD, "observation sd")
 			}
 		})
 	}

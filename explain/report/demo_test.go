@@ -330,7 +330,7 @@ func newDrawnModel(seed uint64, classes ...result.Float) *drawnModel {
 
 // predicted draws the prediction of a row. The network's logits are twice what the
 // truth and the calibrated prediction have, so it is too confident.
-func (m *drawnModel) predicted(index result.Index) *result.PredictedRow {
+func (m *drawnModel) predicted(index result.Index) *result.Prediction {
 	k := len(m.classes)
 	truth := make([]float64, k)
 	label := m.rng.IntN(k)
@@ -356,13 +356,14 @@ func (m *drawnModel) predicted(index result.Index) *result.PredictedRow {
 		digit := int(m.classes[label])
 		m.images[index] = drawDigit(m.rng, digit, 28)
 	}
-	return &result.PredictedRow{Prediction: result.Prediction{Class: m.classes[largestOf(q)], Probability: result.Floats(p), ProbabilitySD: result.Floats(sd), MAPProbability: result.Floats(q), Mean: result.Floats(truth), Novelty: &result.Novelty{Score: result.Float(4 * entropy), Rank: result.Float(math.Min(1, entropy/math.Log(float64(k)))), Entropy: result.Float(entropy), MutualInformation: result.Float(0.3 * entropy)}},
-		Index: index, Label: m.classes[label], Expected: result.Undefined(), MAPExpected: result.Undefined(), CDF: result.Undefined(), MAPCDF: result.Undefined(), LogDensity: result.Float(math.Log(p[label])), MAPLogDensity: result.Float(math.Log(q[label]))}
+	return &result.Prediction{NamedRow: &result.NamedRow{Index: index, Label: m.classes[label]},
+		Class: m.classes[largestOf(q)], Probability: result.Floats(p), ProbabilitySD: result.Floats(sd), MAPProbability: result.Floats(q), Mean: result.Floats(truth),
+		Novelty: &result.Novelty{Score: result.Float(4 * entropy), Rank: result.Float(math.Min(1, entropy/math.Log(float64(k)))), Entropy: result.Float(entropy), MutualInformation: result.Float(0.3 * entropy)}, Expected: result.Undefined(), MAPExpected: result.Undefined(), CDF: result.Undefined(), MAPCDF: result.Undefined(), LogDensity: result.Float(math.Log(p[label])), MAPLogDensity: result.Float(math.Log(q[label]))}
 }
 
 // predictedTarget draws the prediction of a regression whose network has error bars
 // that are too narrow by half.
-func predictedTarget(rng *rand.Rand, index result.Index) *result.PredictedRow {
+func predictedTarget(rng *rand.Rand, index result.Index) *result.Prediction {
 	x := rng.NormFloat64()
 	sd := 0.3 + 0.2*x*x
 	y := 2*math.Sin(x) + sd*rng.NormFloat64()
@@ -370,22 +371,26 @@ func predictedTarget(rng *rand.Rand, index result.Index) *result.PredictedRow {
 	density := func(z, sd float64) result.Float { return result.Float(-z*z/2 - math.Log(sd) - math.Log(2*math.Pi)/2) }
 	mean := 2*math.Sin(x) + 0.02
 	z, narrow := (y-mean)/sd, 0.5*sd
-	return &result.PredictedRow{Prediction: result.Prediction{Class: result.Undefined(), Mean: result.Floats([]float64{mean}), ObservationSD: []result.Float{result.Float(sd)}, FunctionSD: []result.Float{result.Float(sd - 0.25)}, Novelty: &result.Novelty{Score: result.Float(x * x), Rank: result.Float(math.Min(1, x*x/9)), Entropy: result.Float(sd * sd), MutualInformation: result.Float(math.Log(sd/0.25) / 2)}, Interval: []result.Float{result.Float(mean - 1.7*sd), result.Float(mean + 1.7*sd)}},
-		Index: index, Label: result.Float(y), Expected: result.Float(mean), MAPExpected: result.Float(mean), CDF: normal(z), MAPCDF: normal((y - mean) / narrow), LogDensity: density(z, sd), MAPLogDensity: density((y-mean)/narrow, narrow)}
+	return &result.Prediction{NamedRow: &result.NamedRow{Index: index, Label: result.Float(y)},
+		Class: result.Undefined(), Mean: result.Floats([]float64{mean}), ObservationSD: []result.Float{result.Float(sd)}, FunctionSD: []result.Float{result.Float(sd - 0.25)},
+		Novelty: &result.Novelty{Score: result.Float(x * x), Rank: result.Float(math.Min(1, x*x/9)), Entropy: result.Float(sd * sd), MutualInformation: result.Float(math.Log(sd/0.25) / 2)}, Expected: result.Float(mean), MAPExpected: result.Float(mean), CDF: normal(z), MAPCDF: normal((y - mean) / narrow), LogDensity: density(z, sd), MAPLogDensity: density((y-mean)/narrow, narrow), Region: result.Region{Interval: []result.Float{result.Float(mean - 1.7*sd), result.Float(mean + 1.7*sd)}}}
 }
 
 // drawnPage is a page on t test rows and n training rows.
 func drawnPage(t, n int, classes ...result.Float) *PredictionPage {
 	m := newDrawnModel(uint64(t), classes...)
-	p := &Predictions{Classes: classes, Fit: result.Fit{Examples: max(n, 1), Outputs: max(1, len(classes)), Parameters: 4587, PriorPrecision: 10, Refit: true, GradientNorm: 2.45, LogEvidence: -388.25,
+	p := &result.Predictions{Classes: classes, Fit: result.Fit{Examples: max(n, 1), Outputs: max(1, len(classes)), Parameters: 4587, PriorPrecision: 10, Refit: true, GradientNorm: 2.45, LogEvidence: -388.25,
 		LogDet: 200.5, LogLikelihood: -31.25, Scatter: 133.5, Calibration: &result.Calibration{Method: "loo", Scales: result.Scales{Scale: 0.0503, NoiseScale: 1}, Rows: n, NLLSE: 0.002,
 			LOO: &result.RowScores{NLL: 0.0243, Accuracy: 0.9927, ECE: 0.004}, Network: result.RowScores{NLL: 0.03, Accuracy: 0.9927, ECE: 0.006}}}}
 	page := &PredictionPage{Predictions: p, Origin: result.Origin{Invert: true, Model: "demo.onnx", Data: "drawn", Record: result.Record{Command: "gpexplain predict --html page.html"}}}
-	draw := func(i result.Index) *result.PredictedRow {
+	draw := func(i result.Index) *result.Prediction {
 		if classes == nil {
 			return predictedTarget(m.rng, i)
 		}
 		return m.predicted(i)
+	}
+	if classes == nil {
+		p.Coverage = &result.Coverage{Share: 0.9}
 	}
 	var known []float64
 	for i := range n {
@@ -401,7 +406,7 @@ func drawnPage(t, n int, classes ...result.Float) *PredictionPage {
 		p.Add(r)
 	}
 	if classes == nil {
-		p.Coverage, page.Quantity = 0.9, "price"
+		page.Quantity = "price"
 		page.Invert = false
 		page.Test = func(i result.Index) result.Picture {
 			return result.Picture{Names: []string{"rooms", "age", "tax"}, Values: []float64{float64(i % 7), float64(i % 11), float64(i % 13)}}

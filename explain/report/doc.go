@@ -10,6 +10,6 @@
 // written one by one as a table by a CSV.
 //
 //	all := &report.Predictions{Classes: []report.Float{4, 9}, Fit: fit}
-//	all.Add(&report.PredictedRow{Index: 0, Label: 4, …}) // for each row
+//	all.Add(&result.Prediction{Index: 0, Label: 4, …}) // for each row
 //	err := (&report.PredictionPage{Predictions: all}).WriteHTML(file)
 package report

@@ -2,28 +2,13 @@ package report
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/funcgp/funcgp/explain/result"
 )
 
-// A CSVLayout says which columns a table of predictions has.
-type CSVLayout struct {
-	Classes []result.Float // labels in the order of the probabilities; nil for a regression and several labels
-	Labels  []string       // names of the labels of which a row has any number, in the order of the probabilities; else nil
-	// ClassNames are the names of Classes, which then stand for their labels; nil
-	// means none.
-	ClassNames []string
-	IDs        bool // whether rows have an ID
-	Outputs    int  // C
-	Targets    int  // of a regression, whose means are the first outputs; 0 means one for each output
-	Intervals  bool // whether rows have an Interval
-	Sets       bool // whether rows have a Set
-}
-
-// Columns returns the columns. For classes: index, label, class,
+// PredictionColumns returns the columns of a table of predictions, whose rows go to p too. For classes: index, label, class,
 // probability_L, probability_sd_L and map_probability_L for each label L, mean_c for
 // each output c, novelty, novelty_rank, entropy and mutual_information. For several labels a row label_L, with 0 or 1, is
 // in the place of label and class. For a regression of one
@@ -31,12 +16,12 @@ type CSVLayout struct {
 // novelty, novelty_rank, entropy and mutual_information. For one of several outputs mean and
 // the standard deviations have a column for each, mean_0, mean_1 and so on; where there
 // are fewer targets than outputs, the standard deviations have one for each target. Then
-// follow interval_lo and interval_hi, or set, with its labels separated by spaces.
-// After index comes id, where rows have one. Numbers are in full precision, and what is
-// unknown is empty. A list of a row that does not have as many numbers as there are
+// follow with a coverage interval_lo and interval_hi, or set, with its labels separated by spaces.
+// After index comes id, where rows have one. Names of classes stand for their labels. Numbers are in full precision, and
+// what is unknown is empty. A list of a row that does not have as many numbers as there are
 // columns for it panics, except that a nil list leaves them empty.
-func (l *CSVLayout) Columns() (list []Column[*result.PredictedRow]) {
-	type row = *result.PredictedRow
+func PredictionColumns(p *result.Predictions) (list []Column[*result.Prediction]) {
+	type row = *result.Prediction
 	add := func(name string, value func(r row) string) {
 		list = append(list, Column[row]{name, value})
 	}
@@ -58,7 +43,7 @@ func (l *CSVLayout) Columns() (list []Column[*result.PredictedRow]) {
 		}
 	}
 	each := func(name string, n int) (names []string) {
-		if n == 1 && l.Classes == nil {
+		if n == 1 && p.Classes == nil {
 			return []string{name}
 		}
 		for c := range n {
@@ -66,35 +51,36 @@ func (l *CSVLayout) Columns() (list []Column[*result.PredictedRow]) {
 		}
 		return names
 	}
-	targets := cmp.Or(l.Targets, l.Outputs)
+	targets := cmp.Or(p.Targets, p.Fit.Outputs)
+	class := func(l result.Float) string { return cmp.Or(p.NameOf(l), exact(l)) }
 	add("index", func(r row) string { return strconv.Itoa(int(r.Index)) })
-	if l.IDs {
+	if p.IDs {
 		add("id", func(r row) string { return r.ID })
 	}
 	mean := func(r row) []result.Float { return r.Mean }
-	if l.Classes != nil || l.Labels != nil {
+	if p.Classes != nil || p.Labels != nil {
 		of := func(name string) (names []string) {
-			for _, label := range l.Labels {
+			for _, label := range p.Labels {
 				names = append(names, name+"_"+label)
 			}
-			for _, label := range l.Classes {
-				names = append(names, name+"_"+l.class(label))
+			for _, label := range p.Classes {
+				names = append(names, name+"_"+class(label))
 			}
 			return names
 		}
-		if l.Labels != nil {
+		if p.Labels != nil {
 			numbers(func(r row) []result.Float { return r.Targets }, of("label")...)
 		} else {
-			add("label", func(r row) string { return l.class(r.Label) })
-			add("class", func(r row) string { return l.class(r.Class) })
+			add("label", func(r row) string { return class(r.Label) })
+			add("class", func(r row) string { return class(r.Class) })
 		}
 		numbers(func(r row) []result.Float { return r.Probability }, of("probability")...)
 		numbers(func(r row) []result.Float { return r.ProbabilitySD }, of("probability_sd")...)
 		numbers(func(r row) []result.Float { return r.MAPProbability }, of("map_probability")...)
-		numbers(mean, each("mean", l.Outputs)...)
+		numbers(mean, each("mean", p.Fit.Outputs)...)
 	} else {
 		number("target", func(r row) result.Float { return r.Label })
-		numbers(mean, each("mean", l.Outputs)...)
+		numbers(mean, each("mean", p.Fit.Outputs)...)
 		numbers(func(r row) []result.Float { return r.ObservationSD }, each("observation_sd", targets)...)
 		numbers(func(r row) []result.Float { return r.FunctionSD }, each("function_sd", targets)...)
 		if targets == 1 {
@@ -106,25 +92,17 @@ func (l *CSVLayout) Columns() (list []Column[*result.PredictedRow]) {
 	number("novelty_rank", func(r row) result.Float { return r.Novelty.Rank })
 	number("entropy", func(r row) result.Float { return r.Novelty.Entropy })
 	number("mutual_information", func(r row) result.Float { return r.Novelty.MutualInformation })
-	if l.Intervals {
+	if p.Coverage != nil && p.Classes == nil {
 		numbers(func(r row) []result.Float { return r.Interval }, "interval_lo", "interval_hi")
 	}
-	if l.Sets {
+	if p.Coverage != nil && p.Classes != nil {
 		add("set", func(r row) string {
 			labels := make([]string, len(r.Set))
 			for i, k := range r.Set {
-				labels[i] = l.class(k)
+				labels[i] = class(k)
 			}
 			return strings.Join(labels, " ")
 		})
 	}
 	return list
-}
-
-// class names a label by its class if classes have names, else exactly.
-func (l *CSVLayout) class(label result.Float) string {
-	if k := slices.Index(l.Classes, label); k >= 0 && k < len(l.ClassNames) {
-		return l.ClassNames[k]
-	}
-	return exact(label)
 }

@@ -49,10 +49,10 @@ func requireSame(t *testing.T, want, got result.Float, name string) {
 	require.Equal(t, want, got, name)
 }
 
-func writeTable(t *testing.T, layout CSVLayout, rows []result.PredictedRow) string {
+func writeTable(t *testing.T, of *result.Predictions, rows []result.Prediction) string {
 	t.Helper()
 	var b strings.Builder
-	w := testref.Must(NewCSV(&b, layout.Columns()))(t)
+	w := testref.Must(NewCSV(&b, PredictionColumns(of)))(t)
 	for i := range rows {
 		require.NoError(t, w.Write(&rows[i]))
 	}
@@ -80,12 +80,13 @@ func TestCSVRoundTrip(t *testing.T) {
 		return v
 	}
 	labels := []result.Float{4, 9, -2}
-	var rows []result.PredictedRow
+	var rows []result.Prediction
 	for i := range 60 {
-		rows = append(rows, result.PredictedRow{Prediction: result.Prediction{Class: labels[i%3], Probability: list(3), ProbabilitySD: list(3), MAPProbability: list(3), Mean: list(3), Novelty: &result.Novelty{Score: any(), Rank: any(), Entropy: any(), MutualInformation: any()}, Set: labels[:i%4]},
-			Index: result.Index(7 * i), Label: any()})
+		rows = append(rows, result.Prediction{NamedRow: &result.NamedRow{Index: result.Index(7 * i), Label: any()},
+			Class: labels[i%3], Probability: list(3), ProbabilitySD: list(3), MAPProbability: list(3), Mean: list(3),
+			Novelty: &result.Novelty{Score: any(), Rank: any(), Entropy: any(), MutualInformation: any()}, Region: result.Region{Set: labels[:i%4]}})
 	}
-	text := writeTable(t, CSVLayout{Classes: labels, Outputs: 3, Sets: true}, rows)
+	text := writeTable(t, &result.Predictions{Classes: labels, Fit: result.Fit{Outputs: 3}, Coverage: &result.Coverage{}}, rows)
 	require.Equal(t, 61, strings.Count(text, "\r\n"))
 	require.Equal(t, 61, strings.Count(text, "\n"))
 	table := readTable(t, text)
@@ -110,11 +111,11 @@ func TestCSVRoundTrip(t *testing.T) {
 }
 
 func TestCSVHeaders(t *testing.T) {
-	for want, l := range map[string]CSVLayout{
+	for want, l := range map[string]*result.Predictions{
 		"index,label,class,probability_4,probability_9,probability_sd_4,probability_sd_9,map_probability_4,map_probability_9,mean_0," +
-			"novelty,novelty_rank,entropy,mutual_information": {Classes: []result.Float{4, 9}, Outputs: 1},
-		"index,target,mean,observation_sd,function_sd,expected,map_expected,novelty,novelty_rank,entropy,mutual_information,interval_lo,interval_hi": {Outputs: 1, Intervals: true},
-		"index,target,mean_0,mean_1,observation_sd_0,observation_sd_1,function_sd_0,function_sd_1,novelty,novelty_rank,entropy,mutual_information":   {Outputs: 2},
+			"novelty,novelty_rank,entropy,mutual_information": {Classes: []result.Float{4, 9}, Fit: result.Fit{Outputs: 1}},
+		"index,target,mean,observation_sd,function_sd,expected,map_expected,novelty,novelty_rank,entropy,mutual_information,interval_lo,interval_hi": {Fit: result.Fit{Outputs: 1}, Coverage: &result.Coverage{}},
+		"index,target,mean_0,mean_1,observation_sd_0,observation_sd_1,function_sd_0,function_sd_1,novelty,novelty_rank,entropy,mutual_information":   {Fit: result.Fit{Outputs: 2}},
 	} {
 		require.Equal(t, want+"\r\n", writeTable(t, l, nil))
 	}
@@ -122,20 +123,22 @@ func TestCSVHeaders(t *testing.T) {
 
 // A regression writes its columns, and lists that are not known stay empty.
 func TestCSVOfARegression(t *testing.T) {
-	rows := []result.PredictedRow{
-		{Prediction: result.Prediction{Mean: []result.Float{1.0 / 3}, ObservationSD: []result.Float{2}, FunctionSD: []result.Float{0.5}, Novelty: &result.Novelty{Score: 4, Rank: 0.75, Entropy: 6, MutualInformation: 5}, Interval: []result.Float{-1, 1e-300}},
-			Index: 3, Label: 1.5, Expected: 0.25, MAPExpected: 0.125},
-		{Prediction: result.Prediction{Mean: []result.Float{-7}, Novelty: &result.Novelty{Score: result.Undefined(), Rank: result.Undefined(), Entropy: result.Undefined(), MutualInformation: result.Undefined()}},
-			Index: 4, Label: result.Undefined(), Expected: result.Undefined(), MAPExpected: result.Undefined()},
+	rows := []result.Prediction{
+		{NamedRow: &result.NamedRow{Index: 3, Label: 1.5},
+			Mean: []result.Float{1.0 / 3}, ObservationSD: []result.Float{2}, FunctionSD: []result.Float{0.5},
+			Novelty: &result.Novelty{Score: 4, Rank: 0.75, Entropy: 6, MutualInformation: 5}, Expected: 0.25, MAPExpected: 0.125, Region: result.Region{Interval: []result.Float{-1, 1e-300}}},
+		{NamedRow: &result.NamedRow{Index: 4, Label: result.Undefined()},
+			Mean:    []result.Float{-7},
+			Novelty: &result.Novelty{Score: result.Undefined(), Rank: result.Undefined(), Entropy: result.Undefined(), MutualInformation: result.Undefined()}, Expected: result.Undefined(), MAPExpected: result.Undefined()},
 	}
-	text := writeTable(t, CSVLayout{Outputs: 1, Intervals: true}, rows)
+	text := writeTable(t, &result.Predictions{Fit: result.Fit{Outputs: 1}, Coverage: &result.Coverage{}}, rows)
 	_, body, _ := strings.Cut(text, "\r\n")
 	require.Equal(t, "3,1.5,0.3333333333333333,2,0.5,0.25,0.125,4,0.75,6,5,-1,1e-300\r\n4,,-7,,,,,,,,,,\r\n", body)
-	require.Panics(t, func() { writeTable(t, CSVLayout{Outputs: 2}, rows) })
+	require.Panics(t, func() { writeTable(t, &result.Predictions{Fit: result.Fit{Outputs: 2}}, rows) })
 }
 
 func TestCSVErrorsAreReported(t *testing.T) {
-	w, err := NewCSV(full{}, (&CSVLayout{Outputs: 1}).Columns())
+	w, err := NewCSV(full{}, PredictionColumns(&result.Predictions{Fit: result.Fit{Outputs: 1}}))
 	require.NoError(t, err, "the header is in the buffer")
 	require.ErrorIs(t, w.Flush(), errFull)
 }
@@ -143,10 +146,11 @@ func TestCSVErrorsAreReported(t *testing.T) {
 // Names of classes stand for their labels in every column, and rows have their names.
 func TestCSVNames(t *testing.T) {
 	var b strings.Builder
-	w, err := NewCSV(&b, (&CSVLayout{Classes: []result.Float{0, 1}, ClassNames: []string{"default", "repaid"}, IDs: true, Outputs: 1, Sets: true}).Columns())
+	w, err := NewCSV(&b, PredictionColumns(&result.Predictions{Classes: []result.Float{0, 1}, ClassNames: []string{"default", "repaid"}, IDs: true, Fit: result.Fit{Outputs: 1}, Coverage: &result.Coverage{}}))
 	require.NoError(t, err)
-	require.NoError(t, w.Write(&result.PredictedRow{Prediction: result.Prediction{Class: 1, Probability: []result.Float{.25, .75}, Mean: []result.Float{1}, Set: []result.Float{1, 0}, Novelty: &result.Novelty{}},
-		Index: 7, ID: "A-7", Label: result.Undefined()}))
+	require.NoError(t, w.Write(&result.Prediction{NamedRow: &result.NamedRow{Index: 7, ID: "A-7", Label: result.Undefined()},
+		Class: 1, Probability: []result.Float{.25, .75}, Mean: []result.Float{1},
+		Novelty: &result.Novelty{}, Region: result.Region{Set: []result.Float{1, 0}}}))
 	require.NoError(t, w.Flush())
 	require.Equal(t, "index,id,label,class,probability_default,probability_repaid,probability_sd_default,probability_sd_repaid,map_probability_default,map_probability_repaid,mean_0,novelty,novelty_rank,entropy,mutual_information,set\r\n"+
 		"7,A-7,,repaid,0.25,0.75,,,,,1,0,0,0,0,repaid default\r\n", b.String())

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm/score"
 )
 
 // WriteText writes the scores as plain text of at most the given number of columns,
@@ -51,7 +50,7 @@ func (p *PredictionPage) WriteText(w io.Writer, columns int) error {
 // given number of columns if it can; 0 means 80.
 func (p *PredictionPage) WriteRows(w io.Writer, columns int) error {
 	t := &textWriter{columns: max(60, cmp.Or(columns, 80))}
-	lines := listLines(p.list("", "", pointers(p.Predictions.test)))
+	lines := listLines(p.list("", "", pointers(p.Predictions.Test)))
 	const shortest = 12
 	widths := columnWidths(lines)
 	most := slices.Max(widths)
@@ -90,12 +89,12 @@ type scoreLine struct {
 // table compares the network alone, calibrated predictions, and what to expect.
 func (p *PredictionPage) table() scoreTable {
 	network, calibrated, expected := p.Predictions.Scores()
-	all := []*Scores{&network, &calibrated}
+	all := []*result.Scores{&network, &calibrated}
 	t := scoreTable{columns: []string{"network alone", p.averaged()}}
 	if expected.Rows > 0 {
 		all, t.columns = append(all, &expected), append(t.columns, "expected by "+p.source())
 	}
-	line := func(name, note string, value func(*Scores) (string, bool)) {
+	line := func(name, note string, value func(*result.Scores) (string, bool)) {
 		l, any := scoreLine{name: name, note: note}, false
 		for _, s := range all {
 			x, known := value(s)
@@ -106,26 +105,26 @@ func (p *PredictionPage) table() scoreTable {
 			t.lines = append(t.lines, l)
 		}
 	}
-	plain := func(of func(*Scores) result.Float) func(*Scores) (string, bool) {
-		return func(s *Scores) (string, bool) { return scoreText(of(s)), !math.IsNaN(float64(of(s))) }
+	plain := func(of func(*result.Scores) result.Float) func(*result.Scores) (string, bool) {
+		return func(s *result.Scores) (string, bool) { return scoreText(of(s)), !math.IsNaN(float64(of(s))) }
 	}
 	nll, right, classwise, each, ranks := "mean negative log likelihood, in nats: the lower the better", "share of rows whose most probable class is the label", "class-wise ECE", "the same of each class's probability against its share, mean over the classes", "a row of the second class ranks above one of the first"
 	if p.Predictions.Labels != nil {
 		nll, right, classwise, each, ranks = "mean negative log likelihood of all labels of a row, in nats: the lower the better", "share of all labels of all rows that are right, by a probability above or below one half", "label-wise ECE", "the same of each label's probability against its share, mean over the labels", "a label that a row has ranks above one that it has not"
 	}
-	line("accuracy", right, plain(func(s *Scores) result.Float { return s.Accuracy }))
-	line("RMSE", "root mean squared distance of the target from the one expected", plain(func(s *Scores) result.Float { return s.RMSE }))
-	line("NLL", nll, func(s *Scores) (string, bool) {
+	line("accuracy", right, plain(func(s *result.Scores) result.Float { return s.Accuracy }))
+	line("RMSE", "root mean squared distance of the target from the one expected", plain(func(s *result.Scores) result.Float { return s.RMSE }))
+	line("NLL", nll, func(s *result.Scores) (string, bool) {
 		if !s.NLLSE.Finite() {
 			return scoreText(s.NLL), !math.IsNaN(float64(s.NLL))
 		}
 		return scoreText(s.NLL) + " ± " + fixed(float64(s.NLLSE), scoreDecimals(float64(s.NLL))), true
 	})
-	line("ECE", "how far confidence and accuracy are apart on average, 0 at best", plain(func(s *Scores) result.Float { return s.ECE }))
-	line(classwise, each, plain(func(s *Scores) result.Float { return s.Classes }))
-	line("Brier", "mean squared distance of the probabilities from 0 and 1", plain(func(s *Scores) result.Float { return s.Brier }))
-	line("AUROC", "probability that "+ranks, plain(func(s *Scores) result.Float { return s.AUROC }))
-	line(percent(float64(calibrated.Level))+" coverage", "share of targets inside the central interval of that probability", plain(func(s *Scores) result.Float { return s.Covered }))
+	line("ECE", "how far confidence and accuracy are apart on average, 0 at best", plain(func(s *result.Scores) result.Float { return s.ECE }))
+	line(classwise, each, plain(func(s *result.Scores) result.Float { return s.Classes }))
+	line("Brier", "mean squared distance of the probabilities from 0 and 1", plain(func(s *result.Scores) result.Float { return s.Brier }))
+	line("AUROC", "probability that "+ranks, plain(func(s *result.Scores) result.Float { return s.AUROC }))
+	line(percent(float64(calibrated.Level))+" coverage", "share of targets inside the central interval of that probability", plain(func(s *result.Scores) result.Float { return s.Covered }))
 	return t
 }
 
@@ -158,7 +157,7 @@ func percent(share float64) string {
 
 // source names the rows from which the expected scores come.
 func (p *PredictionPage) source() string {
-	if c := p.Predictions.Fit.Calibration; c != nil && c.Method == "heldout" && len(p.Predictions.training) == 0 {
+	if c := p.Predictions.Fit.Calibration; c != nil && c.Method == "heldout" && len(p.Predictions.Training) == 0 {
 		return "held-out rows"
 	}
 	return "leave-one-out"
@@ -178,11 +177,11 @@ func (p *PredictionPage) sentences() []string {
 	r := p.Predictions
 	var say []string
 	unlabelled, undefined := 0, 0
-	for i := range r.test {
-		switch d := &r.test[i]; {
-		case !d.scored:
+	for i := range r.Test {
+		switch d := &r.Test[i]; {
+		case !d.Scored:
 			unlabelled++
-		case math.IsNaN(d.calibrated.logDensity):
+		case math.IsNaN(d.Calibrated.LogDensity):
 			undefined++
 		}
 	}
@@ -200,15 +199,7 @@ func (p *PredictionPage) sentences() []string {
 	case n > 1:
 		say = append(say, "The predictions of "+result.Count(n)+" rows are not numbers; they are not scored.")
 	}
-	// The mean over the test rows of the calibrated minus the network's negative log likelihood, with
-	// the standard error of this difference.
-	var m mean
-	for i := range r.test {
-		if d := r.test[i].network.logDensity - r.test[i].calibrated.logDensity; !math.IsNaN(d) {
-			m.add(d)
-		}
-	}
-	if d, se := m.value(), m.standardError(); d.Finite() && se.Finite() {
+	if d, se := r.Gain(); d.Finite() && se.Finite() {
 		word := p.averaged()
 		say = append(say, strings.Replace(verdict(float64(d), float64(se)), "Calibrated", strings.ToUpper(word[:1])+word[1:], 1))
 	}
@@ -221,21 +212,22 @@ func (p *PredictionPage) sentences() []string {
 	if text := p.missed(); text != "" {
 		say = append(say, text)
 	}
-	if c := r.covered(); c.rows > 0 && r.Coverage > 0 {
+	if c := r.Covered(); c != nil && c.Rows > 0 {
 		// Say how many targets the intervals or set hold.
-		kind, size := "intervals", "their mean width is "+result.Short(float64(c.size.value()))
-		if p.Predictions.Classes != nil {
-			kind, size = "sets", "they have "+fixed(float64(c.size.value()), 2)+" classes on average"
+		kind, size := "intervals", ""
+		if c.Size != nil {
+			kind, size = "sets", "they have "+fixed(float64(*c.Size), 2)+" classes on average"
+		} else {
+			size = "their mean width is " + result.Short(float64(*c.Width))
 		}
-		lo, hi := score.ClopperPearson(c.held, c.rows, 0.95)
-		text := fmt.Sprintf("The %s %s hold the %s of %s of the rows (95 %% band %s to %s); %s", percent(p.Predictions.Coverage), kind, p.truth(),
-			percent(float64(c.held)/float64(c.rows)), percent(lo), percent(hi), size)
-		if c.empty > 0 {
-			text += ", " + result.Some(c.empty, "is empty", "are empty")
+		text := fmt.Sprintf("The %s %s hold the %s of %s of the rows (95 %% band %s to %s); %s", percent(float64(c.Share)), kind, p.truth(),
+			percent(float64(c.Measured)), percent(float64(c.Band[0])), percent(float64(c.Band[1])), size)
+		if c.Empty > 0 {
+			text += ", " + result.Some(c.Empty, "is empty", "are empty")
 		}
 		say = append(say, (text + "."))
 	}
-	if share, n := r.beyond(noveltyTail); n >= fewRows {
+	if share, n := r.Beyond(noveltyTail); n >= fewRows {
 		say = append(say, fmt.Sprintf("%s of the test rows are farther from the training data than %s of the training rows (%s would be, if both came from the same source).",
 			percent(share), percent(noveltyTail), percent(1-noveltyTail)))
 	}

@@ -14,7 +14,7 @@ import (
 
 // A PredictionPage shows Predictions as text or HTML.
 type PredictionPage struct {
-	Predictions *Predictions
+	Predictions *result.Predictions
 	// Quantity names the target of a regression, such as "price"; empty means
 	// "target".
 	Quantity string
@@ -102,9 +102,9 @@ func (p *PredictionPage) heading() string {
 	switch {
 	case r.Len() == 1:
 		if r.Classes == nil && r.Labels == nil {
-			return "Expected " + p.says(&r.test[0])
+			return "Expected " + p.says(&r.Test[0])
 		}
-		return "Predicted " + p.says(&r.test[0])
+		return "Predicted " + p.says(&r.Test[0])
 	case s.Rows == 0:
 		return "Predictions"
 	case r.Labels != nil:
@@ -126,14 +126,14 @@ func (p *PredictionPage) truth() string {
 }
 
 // truthOf is the label of a row, or its target.
-func (p *PredictionPage) truthOf(d *digest) string {
+func (p *PredictionPage) truthOf(d *result.Digest) string {
 	if p.Predictions.Labels != nil {
-		return d.truth
+		return d.Truth
 	}
 	if p.Predictions.Classes == nil {
-		return typeset(p.Predictions.nameOf(d.label))
+		return typeset(p.nameOf(d.Label))
 	}
-	return p.Predictions.nameOf(d.label)
+	return p.nameOf(d.Label)
 }
 
 // diagrams shows whether the probabilities are right, or says why it cannot.
@@ -153,16 +153,16 @@ func (p *PredictionPage) diagrams() *htmlFigure {
 	}
 	two := []struct {
 		title, class string
-		of           func(*digest) *outcome
-	}{{"Network alone", "against", networkAlone}, {"Calibrated", "for", withCovariance}}
+		of           func(*result.Digest) *result.Outcome
+	}{{"Network alone", "against", result.NetworkAlone}, {"Calibrated", "for", result.WithCovariance}}
 	f.Legend = []htmlKey{{"band", "where 95 % of the points would lie if the probabilities were right"}}
 	if r.Classes == nil && r.Labels == nil {
 		for _, x := range two {
 			// Take the distribution functions at the targets of the test rows, where they are numbers.
 			of := x.of
 			var v []float64
-			for i := range r.test {
-				if u := of(&r.test[i]).cdf; !math.IsNaN(u) {
+			for i := range r.Test {
+				if u := of(&r.Test[i]).CDF; !math.IsNaN(u) {
 					v = append(v, u)
 				}
 			}
@@ -223,7 +223,7 @@ func (p *PredictionPage) diagrams() *htmlFigure {
 	x, y := "largest probability of a row; below: number of rows", "share where that class is the label"
 	points := "Rows with about the same largest probability form a point. If 90 % is said, 90 % should be right: the points should follow the dashed line. Points under it mean too much confidence, over it too little."
 	if len(r.Classes) == 2 {
-		name := signs(r.nameOf(r.Classes[1]))
+		name := signs(p.nameOf(r.Classes[1]))
 		x, y = fmt.Sprintf("probability of %s; below: number of rows", shorten(name, 24)), fmt.Sprintf("share of rows labelled %s", shorten(name, 24))
 		points = fmt.Sprintf("Rows with about the same probability of %s form a point. Of the rows for which it is 90 %%, 90 %% should be labelled %s: the points should follow the dashed line.", name, name)
 	}
@@ -236,13 +236,13 @@ func (p *PredictionPage) diagrams() *htmlFigure {
 		var prob []float64
 		var happened []bool
 		if r.Labels != nil {
-			prob, happened = r.labels[sums].prob, r.labels[sums].has
+			prob, happened = r.Labelled(sums == 1)
 		} else if len(r.Classes) != 2 {
-			prob, happened = r.hits(r.test, d.of)
+			prob, happened = r.Hits(r.Test, d.of)
 		} else {
-			for i := range r.test {
-				if o := d.of(&r.test[i]); !math.IsNaN(o.logDensity) {
-					prob, happened = append(prob, o.second), append(happened, r.test[i].label == r.Classes[1])
+			for i := range r.Test {
+				if o := d.of(&r.Test[i]); !math.IsNaN(o.LogDensity) {
+					prob, happened = append(prob, o.Second), append(happened, r.Test[i].Label == r.Classes[1])
 				}
 			}
 		}
@@ -257,7 +257,7 @@ func (p *PredictionPage) diagrams() *htmlFigure {
 // noveltyFigure compares how far test and training rows are from the training data.
 func (p *PredictionPage) noveltyFigure() *htmlFigure {
 	r := p.Predictions
-	test, training := scoresOf(r.test), scoresOf(r.training)
+	test, training := scoresOf(r.Test), scoresOf(r.Training)
 	if len(test) < fewRows {
 		return nil
 	}
@@ -267,18 +267,18 @@ func (p *PredictionPage) noveltyFigure() *htmlFigure {
 		f.Legend = append(f.Legend, htmlKey{"outline", "training rows, each predicted without itself"})
 		f.Notes = append(f.Notes, "Where test rows come from the same source as the training rows, bars and outline agree. Bars beyond the outline are rows unlike any in training.")
 	}
-	if share, n := r.beyond(noveltyTail); n >= fewRows {
+	if share, n := r.Beyond(noveltyTail); n >= fewRows {
 		f.Notes = append(f.Notes, fmt.Sprintf("%s of the test rows are farther out than %s of the training rows; about %s is to be expected.", percent(share), percent(noveltyTail), percent(1-noveltyTail)))
 	}
 	return f
 }
 
 // scoresOf returns the novelty of the rows where it is a number.
-func scoresOf(rows []digest) []float64 {
+func scoresOf(rows []result.Digest) []float64 {
 	var v []float64
 	for i := range rows {
-		if rows[i].novelty.Score.Finite() {
-			v = append(v, float64(rows[i].novelty.Score))
+		if rows[i].Novelty.Score.Finite() {
+			v = append(v, float64(rows[i].Novelty.Score))
 		}
 	}
 	return v
@@ -287,7 +287,7 @@ func scoresOf(rows []digest) []float64 {
 // lists shows all rows if they are few, or else the rows that surprise most.
 func (p *PredictionPage) lists(w *htmlWriter) (lists []htmlListed, err error) {
 	r := p.Predictions
-	add := func(title, note string, rows []*digest, picture func(result.Index) result.Picture) {
+	add := func(title, note string, rows []*result.Digest, picture func(result.Index) result.Picture) {
 		if len(rows) == 0 || err != nil {
 			return
 		}
@@ -298,24 +298,24 @@ func (p *PredictionPage) lists(w *htmlWriter) (lists []htmlListed, err error) {
 		}
 	}
 	if r.Len() <= listedRows {
-		add("The predictions", "", pointers(r.test), p.Test)
+		add("The predictions", "", pointers(r.Test), p.Test)
 	} else {
-		add("The most surprising test rows", fmt.Sprintf("The rows whose %[1]s the calibrated prediction thinks least likely. If the %[1]ss are right, these are its worst mistakes.", p.truth()), least(r.test, surprise), p.Test)
-		add("The test rows farthest from the training data", "The rows of largest novelty. What the model says of them rests on little.", least(r.test, func(d *digest) float64 { return -float64(d.novelty.Score) }), p.Test)
+		add("The most surprising test rows", fmt.Sprintf("The rows whose %[1]s the calibrated prediction thinks least likely. If the %[1]ss are right, these are its worst mistakes.", p.truth()), least(r.Test, surprise), p.Test)
+		add("The test rows farthest from the training data", "The rows of largest novelty. What the model says of them rests on little.", least(r.Test, func(d *result.Digest) float64 { return -float64(d.Novelty.Score) }), p.Test)
 	}
-	add("The most surprising training rows", fmt.Sprintf("The training rows that the model predicts worst when it is fitted without them. Look here first for wrong %ss and for examples that are one of a kind.", p.truth()), least(r.training, surprise), p.Train)
+	add("The most surprising training rows", fmt.Sprintf("The training rows that the model predicts worst when it is fitted without them. Look here first for wrong %ss and for examples that are one of a kind.", p.truth()), least(r.Training, surprise), p.Train)
 	return lists, err
 }
 
 // list says what was predicted for rows and what they are. Columns that say nothing are left out.
-func (p *PredictionPage) list(title, note string, rows []*digest) *List {
+func (p *PredictionPage) list(title, note string, rows []*result.Digest) *List {
 	r := p.Predictions
 	l := &List{Title: title, Note: note, Label: p.truth()}
 	for _, d := range rows {
-		l.Items = append(l.Items, ListItem{Row: ListedRow{Index: d.index, ID: d.id, Label: p.truthOf(d)}})
+		l.Items = append(l.Items, ListItem{Row: ListedRow{Index: d.Index, ID: d.ID, Label: p.truthOf(d)}})
 	}
-	column := func(name string, value func(d *digest) string) {
-		if !slices.ContainsFunc(rows, func(d *digest) bool { return value(d) != "" }) {
+	column := func(name string, value func(d *result.Digest) string) {
+		if !slices.ContainsFunc(rows, func(d *result.Digest) bool { return value(d) != "" }) {
 			return
 		}
 		l.Columns = append(l.Columns, name)
@@ -330,36 +330,38 @@ func (p *PredictionPage) list(title, note string, rows []*digest) *List {
 		return show(x)
 	}
 	if r.Labels != nil {
-		column("predicted", func(d *digest) string {
-			if d.calibrated.right < 1 {
+		column("predicted", func(d *result.Digest) string {
+			if d.Calibrated.Right < 1 {
 				return "✗ " + p.says(d)
 			}
 			return p.says(d)
 		})
-		column("labels right", func(d *digest) string { return number(d.calibrated.right, percent) })
+		column("labels right", func(d *result.Digest) string { return number(d.Calibrated.Right, percent) })
 	} else if r.Classes == nil {
 		column("expected", p.says)
 	} else {
-		column("predicted", func(d *digest) string {
-			if d.label.Finite() && d.calibrated.top >= 0 && r.Classes[d.calibrated.top] != d.label {
+		column("predicted", func(d *result.Digest) string {
+			if d.Label.Finite() && d.Calibrated.Top >= 0 && r.Classes[d.Calibrated.Top] != d.Label {
 				return "✗ " + p.says(d)
 			}
 			return p.says(d)
 		})
-		column("with probability", func(d *digest) string { return number(d.calibrated.confidence, Probability) })
-		column("of its label", func(d *digest) string { return number(d.calibrated.truth, Probability) })
+		column("with probability", func(d *result.Digest) string { return number(d.Calibrated.Confidence, Probability) })
+		column("of its label", func(d *result.Digest) string { return number(d.Calibrated.Truth, Probability) })
 	}
-	column(percent(r.Coverage), p.region)
-	column("novelty", func(d *digest) string { return number(float64(d.novelty.Rank), percent) })
+	if r.Coverage != nil {
+		column(percent(float64(r.Coverage.Share)), p.region)
+	}
+	column("novelty", func(d *result.Digest) string { return number(float64(d.Novelty.Rank), percent) })
 	return l
 }
 
 // surprise is the log density of the label, by which the least expected rows come
 // first.
-func surprise(d *digest) float64 { return d.calibrated.logDensity }
+func surprise(d *result.Digest) float64 { return d.Calibrated.LogDensity }
 
-func pointers(rows []digest) []*digest {
-	list := make([]*digest, len(rows))
+func pointers(rows []result.Digest) []*result.Digest {
+	list := make([]*result.Digest, len(rows))
 	for i := range rows {
 		list[i] = &rows[i]
 	}
@@ -368,54 +370,60 @@ func pointers(rows []digest) []*digest {
 
 // least returns the rows of the smallest values, smallest first, without those whose
 // value is NaN. Ties stay in order.
-func least(rows []digest, value func(*digest) float64) []*digest {
-	list := slices.DeleteFunc(pointers(rows), func(d *digest) bool { return math.IsNaN(value(d)) })
-	slices.SortStableFunc(list, func(a, b *digest) int { return cmp.Compare(value(a), value(b)) })
+func least(rows []result.Digest, value func(*result.Digest) float64) []*result.Digest {
+	list := slices.DeleteFunc(pointers(rows), func(d *result.Digest) bool { return math.IsNaN(value(d)) })
+	slices.SortStableFunc(list, func(a, b *result.Digest) int { return cmp.Compare(value(a), value(b)) })
 	return list[:min(listedRows, len(list))]
 }
 
 // says is the class that is predicted for a row, or the target that is expected.
-func (p *PredictionPage) says(d *digest) string {
-	o := &d.calibrated
+func (p *PredictionPage) says(d *result.Digest) string {
+	o := &d.Calibrated
 	switch {
 	case p.Predictions.Labels != nil:
-		return d.says
+		return d.Says
 	case p.Predictions.Classes == nil:
-		k := decimals(o.expected, o.sd)
-		return typeset(fixed(o.expected, k)) + "\u00a0±\u00a0" + typeset(fixed(o.sd, k))
-	case o.top < 0:
+		k := decimals(o.Expected, o.SD)
+		return typeset(fixed(o.Expected, k)) + "\u00a0±\u00a0" + typeset(fixed(o.SD, k))
+	case o.Top < 0:
 		return "–"
 	}
-	return signs(p.Predictions.nameOf(p.Predictions.Classes[o.top]))
+	return signs(p.nameOf(p.Predictions.Classes[o.Top]))
 }
 
 // region writes out the interval or the set of a row, or nothing if it has none.
-func (p *PredictionPage) region(d *digest) string {
+func (p *PredictionPage) region(d *result.Digest) string {
 	switch {
-	case d.hi < d.lo:
+	case d.Region.Interval != nil && d.Region.Empty():
 		return "no value"
-	case !math.IsNaN(d.hi - d.lo):
-		k := decimals(d.lo, d.hi)
+	case d.Region.Interval != nil:
+		lo, hi := float64(d.Region.Interval[0]), float64(d.Region.Interval[1])
+		k := decimals(lo, hi)
 		end := func(x float64) string {
 			if math.IsInf(x, 0) {
 				return strings.Replace(fmt.Sprintf("%+g", x), "Inf", "∞", 1)
 			}
 			return fixed(x, k)
 		}
-		return typeset(end(d.lo)) + " to " + typeset(end(d.hi))
-	case d.size == 0:
+		return typeset(end(lo)) + " to " + typeset(end(hi))
+	case d.Size == 0:
 		return "no class"
-	case d.size > 0:
+	case d.Size > 0:
 		var labels []string
-		for _, k := range d.set {
-			labels = append(labels, signs(p.Predictions.nameOf(k)))
+		for _, k := range d.Region.Set {
+			labels = append(labels, signs(p.nameOf(k)))
 		}
-		if d.size > len(d.set) {
-			labels = append(labels, fmt.Sprintf("and %d more", d.size-len(d.set)))
+		if more := int(d.Size) - len(labels); more > 0 {
+			labels = append(labels, fmt.Sprintf("and %d more", more))
 		}
 		return strings.Join(labels, ", ")
 	}
 	return ""
+}
+
+// nameOf names a label by its class, if classes have names.
+func (p *PredictionPage) nameOf(l result.Float) string {
+	return cmp.Or(p.Predictions.NameOf(l), label(l))
 }
 
 // guide explains the terms that the page uses.
@@ -425,7 +433,7 @@ func (p *PredictionPage) guide() []fact {
 		{Name: "Network alone", Value: "What the trained network says by itself, with no uncertainty about its parameters."},
 		{Name: "Calibrated", Value: "Averaged over the networks that fit the training data. How much they may differ, the posterior covariance, is scaled, and for classes the outputs are taken times a temperature of at most 1, and shifted where the shares of the classes are not those of the data, so that rows the model was not fitted to are as probable as possible."},
 	}
-	if len(r.training) > 0 || r.Fit.Calibration != nil {
+	if len(r.Training) > 0 || r.Fit.Calibration != nil {
 		list = append(list, fact{Name: "Expected by " + p.source(), Value: "The calibrated scores on rows that the model has not seen, estimated before any test row is looked at. " +
 			"By leave-one-out, every training row is predicted by the model fitted without it, in closed form."})
 	}

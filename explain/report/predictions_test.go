@@ -39,7 +39,7 @@ func predictionText(t *testing.T, p *PredictionPage, columns int) string {
 func TestPredictionScores(t *testing.T) {
 	for _, classes := range [][]result.Float{{4, 9}, {3, 1, 2}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}} {
 		m, k := newDrawnModel(3, classes...), len(classes)
-		p := &Predictions{Classes: classes}
+		p := &result.Predictions{Classes: classes}
 		prob, network := mat.NewDense(300, k, nil), mat.NewDense(300, k, nil)
 		var labels []int
 		var logp, mapLogp []float64
@@ -63,7 +63,7 @@ func TestPredictionScores(t *testing.T) {
 		alone, calibrated, expected := p.Scores()
 		require.Equal(t, fmt.Sprint(expected), fmt.Sprint(calibrated), "the same rows")
 		for _, x := range []struct {
-			got  Scores
+			got  result.Scores
 			prob *mat.Dense
 			logp []float64
 		}{{calibrated, prob, logp}, {alone, network, mapLogp}} {
@@ -99,10 +99,10 @@ func TestPredictionScores(t *testing.T) {
 // TestLabelScores checks the scores of several labels against those of two classes with a row for each label.
 func TestLabelScores(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	several, each := &Predictions{Labels: []string{"a", "b", "c"}}, &Predictions{Classes: []result.Float{0, 1}}
+	several, each := &result.Predictions{Labels: []string{"a", "b", "c"}}, &result.Predictions{Classes: []result.Float{0, 1}}
 	undefined, novelty := result.Undefined(), &result.Novelty{Score: result.Undefined(), Rank: result.Undefined()}
 	for i := range 200 {
-		row := &result.PredictedRow{Index: result.Index(i), Label: undefined, Prediction: result.Prediction{Novelty: novelty}}
+		row := &result.Prediction{NamedRow: &result.NamedRow{Index: result.Index(i), Label: undefined}, Novelty: novelty}
 		for range 3 {
 			p, y := rng.Float64(), 0.
 			if rng.Float64() < p {
@@ -111,12 +111,14 @@ func TestLabelScores(t *testing.T) {
 			logp := result.Float(math.Log(math.Abs(1 - y - p)))
 			row.Probability, row.Targets, row.LogDensity = append(row.Probability, result.Float(p)), append(row.Targets, result.Float(y)), row.LogDensity+logp
 			both := []result.Float{result.Float(1 - p), result.Float(p)}
-			each.Add(&result.PredictedRow{Label: result.Float(y), LogDensity: logp, MAPLogDensity: logp, Prediction: result.Prediction{Probability: both, MAPProbability: both, Novelty: novelty}})
+			each.Add(&result.Prediction{NamedRow: &result.NamedRow{Label: result.Float(y)},
+				LogDensity: logp, MAPLogDensity: logp, Probability: both, MAPProbability: both, Novelty: novelty})
 		}
 		row.MAPProbability, row.MAPLogDensity = row.Probability, row.LogDensity
 		several.Add(row)
 	}
-	several.Add(&result.PredictedRow{Label: undefined, Prediction: result.Prediction{Probability: []result.Float{.5, .5, .5}, MAPProbability: []result.Float{.5, .5, .5}, Novelty: novelty}}) // without labels
+	several.Add(&result.Prediction{NamedRow: &result.NamedRow{Label: undefined},
+		Probability: []result.Float{.5, .5, .5}, MAPProbability: []result.Float{.5, .5, .5}, Novelty: novelty}) // without labels
 	_, got, _ := several.Scores()
 	_, want, _ := each.Scores()
 	require.Equal(t, 200, got.Rows)
@@ -132,7 +134,7 @@ func TestLabelScores(t *testing.T) {
 
 func TestRegressionScores(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))
-	p := &Predictions{Coverage: 0.8}
+	p := &result.Predictions{Coverage: &result.Coverage{Share: 0.8}}
 	square, inside, held, width, n := 0.0, 0.0, 0.0, 0.0, 400.0
 	for i := range 400 {
 		r := predictedTarget(rng, result.Index(i))
@@ -152,9 +154,11 @@ func TestRegressionScores(t *testing.T) {
 	require.Equal(t, result.Float(0.8), s.Level)
 	require.Less(t, alone.Covered, s.Covered, "the network's error bars are too narrow")
 	require.Zero(t, expected.Rows)
-	c := p.covered()
-	require.Equal(t, []int{400, int(held), 0}, []int{c.rows, c.held, c.empty})
-	require.InDelta(t, width/n, float64(c.size.value()), 1e-12)
+	c := p.Covered()
+	require.Equal(t, []int{400, 0}, []int{c.Rows, c.Empty})
+	require.InDelta(t, held/n, float64(c.Measured), 1e-15)
+	require.InDelta(t, width/n, float64(*c.Width), 1e-12)
+	require.Nil(t, c.Size)
 }
 
 // The calibration gives the expected scores where no training row is given.
@@ -180,34 +184,40 @@ func TestRowsThatCannotBeScored(t *testing.T) {
 	page := drawnPage(60, 30, 4, 9)
 	_, before, _ := page.Predictions.Scores()
 	nan := result.Undefined()
-	page.Predictions.Add(&result.PredictedRow{Prediction: result.Prediction{Class: 4, Probability: []result.Float{.5, .5}, MAPProbability: []result.Float{.5, .5}, Novelty: &result.Novelty{Score: 1, Rank: 1, Entropy: 1, MutualInformation: 1}},
-		Index: 1, Label: nan, LogDensity: -1, MAPLogDensity: -1})
-	page.Predictions.Add(&result.PredictedRow{Prediction: result.Prediction{Class: 4, Probability: []result.Float{nan, .5}, MAPProbability: []result.Float{.5, .5}, Novelty: &result.Novelty{Score: nan, Rank: nan, Entropy: nan, MutualInformation: nan}},
-		Index: 2, Label: 9, LogDensity: -1, MAPLogDensity: -1})
+	page.Predictions.Add(&result.Prediction{NamedRow: &result.NamedRow{Index: 1, Label: nan},
+		Class: 4, Probability: []result.Float{.5, .5}, MAPProbability: []result.Float{.5, .5},
+		Novelty: &result.Novelty{Score: 1, Rank: 1, Entropy: 1, MutualInformation: 1}, LogDensity: -1, MAPLogDensity: -1})
+	page.Predictions.Add(&result.Prediction{NamedRow: &result.NamedRow{Index: 2, Label: 9},
+		Class: 4, Probability: []result.Float{nan, .5}, MAPProbability: []result.Float{.5, .5},
+		Novelty: &result.Novelty{Score: nan, Rank: nan, Entropy: nan, MutualInformation: nan}, LogDensity: -1, MAPLogDensity: -1})
 	_, after, _ := page.Predictions.Scores()
 	require.Equal(t, fmt.Sprint(before), fmt.Sprint(after))
 	out := predictionText(t, page, 100)
 	require.Contains(t, out, "1 row without a label is not scored.")
 	require.Contains(t, out, "The prediction of 1 row is not a number; it is not scored.")
-	page = &PredictionPage{Predictions: &Predictions{Classes: []result.Float{4, 9}}}
-	page.Predictions.Add(&result.PredictedRow{Prediction: result.Prediction{Class: 4, Probability: []result.Float{.75, .25}, MAPProbability: []result.Float{.5, .5}, Novelty: &result.Novelty{}},
-		Label: nan, LogDensity: nan, MAPLogDensity: nan})
+	page = &PredictionPage{Predictions: &result.Predictions{Classes: []result.Float{4, 9}}}
+	page.Predictions.Add(&result.Prediction{NamedRow: &result.NamedRow{Label: nan},
+		Class: 4, Probability: []result.Float{.75, .25}, MAPProbability: []result.Float{.5, .5},
+		Novelty: &result.Novelty{}, LogDensity: nan, MAPLogDensity: nan})
 	require.Contains(t, predictionText(t, page, 0), "No label is known")
 	require.Contains(t, predictionHTML(t, page), "Predicted 4")
 	require.NotContains(t, predictionHTML(t, page), "<table class=\"scores\">")
 	require.Panics(t, func() {
-		page.Predictions.Add(&result.PredictedRow{Prediction: result.Prediction{Probability: []result.Float{.75, .25}, MAPProbability: []result.Float{.5, .5}, Novelty: &result.Novelty{}}, Label: 5})
+		page.Predictions.Add(&result.Prediction{NamedRow: &result.NamedRow{Label: 5},
+			Probability: []result.Float{.75, .25}, MAPProbability: []result.Float{.5, .5}, Novelty: &result.Novelty{}})
 	})
 	require.Panics(t, func() {
-		page.Predictions.Add(&result.PredictedRow{Prediction: result.Prediction{Probability: []result.Float{1}, MAPProbability: []result.Float{.5, .5}, Novelty: &result.Novelty{}}, Label: 4})
+		page.Predictions.Add(&result.Prediction{NamedRow: &result.NamedRow{Label: 4},
+			Probability: []result.Float{1}, MAPProbability: []result.Float{.5, .5}, Novelty: &result.Novelty{}})
 	})
 }
 
 // A density of zero is an infinite score, not a dash and not NaN.
 func TestInfiniteScore(t *testing.T) {
 	page := drawnPage(60, 0, 4, 9)
-	page.Predictions.Add(&result.PredictedRow{Prediction: result.Prediction{Class: 4, Probability: []result.Float{.9, .1}, MAPProbability: []result.Float{1, 0}, Novelty: &result.Novelty{Score: 1, Rank: 1, Entropy: 1, MutualInformation: 1}},
-		Label: 9, LogDensity: result.Float(math.Log(.1)), MAPLogDensity: result.Float(math.Inf(-1))})
+	page.Predictions.Add(&result.Prediction{NamedRow: &result.NamedRow{Label: 9},
+		Class: 4, Probability: []result.Float{.9, .1}, MAPProbability: []result.Float{1, 0},
+		Novelty: &result.Novelty{Score: 1, Rank: 1, Entropy: 1, MutualInformation: 1}, LogDensity: result.Float(math.Log(.1)), MAPLogDensity: result.Float(math.Inf(-1))})
 	network, calibrated, _ := page.Predictions.Scores()
 	require.True(t, math.IsInf(float64(network.NLL), 1))
 	require.True(t, calibrated.NLL.Finite())
@@ -229,7 +239,7 @@ func TestPredictionPagesOfAllKinds(t *testing.T) {
 		thousand[k] = result.Float(k)
 	}
 	few := drawnPage(300, 50, 4, 9)
-	same := &PredictionPage{Predictions: &Predictions{Classes: []result.Float{4, 9}}}
+	same := &PredictionPage{Predictions: &result.Predictions{Classes: []result.Float{4, 9}}}
 	m := newDrawnModel(1, 4, 9)
 	for i := 0; same.Predictions.Len() < 80; i++ {
 		if r := m.predicted(result.Index(i)); r.Label == 9 {
@@ -237,15 +247,15 @@ func TestPredictionPagesOfAllKinds(t *testing.T) {
 		}
 	}
 	constant := drawnPage(40, 0, 4, 9)
-	for i := range constant.Predictions.test {
-		constant.Predictions.test[i].novelty.Score = 0.5
+	for i := range constant.Predictions.Test {
+		constant.Predictions.Test[i].Novelty.Score = 0.5
 	}
 	for name, x := range map[string]struct {
 		page     *PredictionPage
 		want     []string
 		diagrams int
 	}{
-		"none":       {&PredictionPage{Predictions: &Predictions{}}, []string{"0 test rows"}, 0},
+		"none":       {&PredictionPage{Predictions: &result.Predictions{}}, []string{"0 test rows"}, 0},
 		"one row":    {drawnPage(1, 0, 4, 9), []string{"1 test row", "With 1 row that cannot be told", "The predictions"}, 0},
 		"one target": {drawnPage(1, 0), []string{"Expected ", ">Target<"}, 0},
 		"ten":        {drawnPage(10000, 100, digits...), []string{"10\u202f000 test rows", "predicted correctly", "largest probability of a row"}, 3},
@@ -285,12 +295,12 @@ func TestTablesHaveTheScores(t *testing.T) {
 	for _, p := range []*PredictionPage{drawnPage(500, 200, 4, 9), drawnPage(500, 200)} {
 		network, calibrated, expected := p.Predictions.Scores()
 		page, out := predictionHTML(t, p), strings.Join(strings.Fields(predictionText(t, p, 0)), " ")
-		for _, of := range []func(Scores) result.Float{
-			func(s Scores) result.Float { return s.NLL }, func(s Scores) result.Float { return s.Accuracy }, func(s Scores) result.Float { return s.ECE }, func(s Scores) result.Float { return s.Brier },
-			func(s Scores) result.Float { return s.AUROC }, func(s Scores) result.Float { return s.RMSE }, func(s Scores) result.Float { return s.Covered },
+		for _, of := range []func(result.Scores) result.Float{
+			func(s result.Scores) result.Float { return s.NLL }, func(s result.Scores) result.Float { return s.Accuracy }, func(s result.Scores) result.Float { return s.ECE }, func(s result.Scores) result.Float { return s.Brier },
+			func(s result.Scores) result.Float { return s.AUROC }, func(s result.Scores) result.Float { return s.RMSE }, func(s result.Scores) result.Float { return s.Covered },
 		} {
 			var cells, plain []string
-			for _, s := range []Scores{network, calibrated, expected} {
+			for _, s := range []result.Scores{network, calibrated, expected} {
 				x := scoreText(of(s))
 				if of(s) == s.NLL {
 					plain = append(plain, x+" ± "+fixed(float64(s.NLLSE), 4))
@@ -429,7 +439,7 @@ func TestIntervalsAndSetsAreShown(t *testing.T) {
 		require.Contains(t, strings.ReplaceAll(predictionHTML(t, targets), "\u00a0", " "), want)
 	}
 	require.Contains(t, strings.Join(strings.Fields(predictionText(t, targets, 0)), " "), ", 1 is empty.")
-	p := &PredictionPage{Predictions: &Predictions{Classes: []result.Float{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, Coverage: 0.95}}
+	p := &PredictionPage{Predictions: &result.Predictions{Classes: []result.Float{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, Coverage: &result.Coverage{Share: 0.95}}}
 	m := newDrawnModel(1, p.Predictions.Classes...)
 	for _, set := range [][]result.Float{{}, {3, 7}, p.Predictions.Classes} {
 		r := m.predicted(1)

@@ -1,9 +1,6 @@
 package result
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // A Record says how an answer came about, so that it can be filed and made again. What is empty is left out.
 type Record struct {
@@ -39,10 +36,8 @@ type Scored struct {
 // NewScored says of a prediction of a row, D inputs, what its decision hangs on.
 func NewScored(input []float64, p *Prediction) *Scored {
 	s := &Scored{Input: Floats(input)}
-	if c := len(p.Probability); c > 1 {
-		sorted := slices.Sorted(slices.Values(p.Probability))
-		margin := sorted[c-1] - sorted[c-2]
-		if s.Margin = &margin; c == 2 {
+	if margin := p.Margin(); margin.Finite() {
+		if s.Margin = &margin; len(p.Probability) == 2 {
 			half := Float(0.5)
 			s.Threshold = &half
 		}

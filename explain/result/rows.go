@@ -102,10 +102,11 @@ func (r Rows) contributions(terms []explain.Term) []Contribution {
 
 // A NamedRow says which row of the data an example is.
 type NamedRow struct {
-	Index     Index  `json:"index"` // row in the original file, from 0
-	Label     Float  `json:"label"` // label or target; null where unknown or several
-	LabelName string `json:"label_name,omitempty"`
-	ID        string `json:"id,omitempty"`
+	Index     Index   `json:"index"` // row in the original file, from 0
+	Label     Float   `json:"label"` // label or target; null where unknown or several
+	LabelName string  `json:"label_name,omitempty"`
+	ID        string  `json:"id,omitempty"`
+	Targets   []Float `json:"targets,omitempty"` // where a prediction is of a row that has several
 }
 
 // Named names an example by its position.

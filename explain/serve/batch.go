@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"context"
 	"slices"
-	"sync"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/inference"
-	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/npy"
 	"github.com/funcgp/funcgp/internal/problem"
-	"github.com/funcgp/funcgp/linearize"
 )
 
 // Bounds of several rows that are predicted at a time.
@@ -31,7 +28,7 @@ type predictions struct {
 	Schema      string              `json:"schema"`
 	Classes     []string            `json:"classes,omitempty"` // as of one prediction
 	Labels      []string            `json:"labels,omitempty"`  // as of one prediction
-	Predictions []result.Prediction `json:"predictions"`       // in the order of the rows
+	Predictions []funcgp.Prediction `json:"predictions"`       // in the order of the rows
 }
 
 // predictRows predicts several rows as Posterior.Predict does.
@@ -47,15 +44,8 @@ func (s *service) predictRows(ctx context.Context, r *request) (*predictions, er
 	}
 	rows := asked.Subset
 	r.scored = rows
-	out := &predictions{Schema: "funcgp/serve-predictions/1", Classes: s.problem.Task.ClassNames(), Labels: s.problem.Task.LabelNames}
-	err = s.each(ctx, rows, r.Coverage, func(b *linearize.Batch, p *inference.Predictions, regions []inference.Region) {
-		for i := range b.Len() {
-			one := s.posterior.Prediction(s.problem.Task, p, i)
-			one.Interval, one.Set = regions[i].Interval, regions[i].Set
-			out.Predictions = append(out.Predictions, one)
-		}
-	})
-	return out, err
+	list, err := s.predictions(ctx, r, rows)
+	return &predictions{Schema: "funcgp/serve-predictions/1", Classes: s.front.Classes(), Labels: s.front.Labels(), Predictions: list}, err
 }
 
 // An npyFile is a .npy file.
@@ -147,36 +137,4 @@ func (p *predictions) table() (npyFile, error) {
 	var b bytes.Buffer
 	err := npy.WriteTable(&b, len(p.Predictions), fields)
 	return b.Bytes(), err
-}
-
-// coverings keep what intervals and sets of one coverage come from, which takes each training row out.
-type coverings struct {
-	mutex  sync.Mutex
-	latest *inference.Coverage
-}
-
-// coverage is what regions of this coverage come from; nil for none.
-func (s *service) coverage(ctx context.Context, share *float64) (*inference.Coverage, error) {
-	if share == nil {
-		return nil, nil
-	}
-	if !(*share > 0 && *share < 1) {
-		return nil, refusef(422, "bad_coverage", "coverage %v must be between 0 and 1", *share)
-	}
-	s.covering.mutex.Lock()
-	defer s.covering.mutex.Unlock()
-	if k := s.covering.latest; k != nil && k.Share == *share {
-		return k, nil
-	}
-	asks := inference.CoverageFlags{Share: share}
-	quiet := job.New(nil)
-	defer quiet.Close()
-	err := asks.Suits(s.problem, s.problem.Examples.Train.Len(), "training rows")
-	if err == nil {
-		s.covering.latest, err = asks.Prepare(ctx, quiet, s.problem, s.posterior)
-	}
-	if err != nil && !interrupted(err) {
-		err = refuse(422, "bad_coverage", err)
-	}
-	return s.covering.latest, err
 }

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,7 +22,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp"
-	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/npy"
 	"github.com/funcgp/funcgp/internal/testref"
@@ -277,7 +275,7 @@ func TestArraysOfAnyType(t *testing.T) {
 	}
 }
 
-// A coverage gives the regions of Posterior.Regions, again when it is asked for again and of another.
+// A coverage gives the regions of Posterior.Predictions, again when it is asked for again and of another.
 func TestCoverage(t *testing.T) {
 	for _, args := range [][]string{corpus("string-labels", "--id", "id"), corpus("standardized-targets")} {
 		s, p := newServer(t, args...), newPosterior(t, args...)
@@ -289,16 +287,14 @@ func TestCoverage(t *testing.T) {
 		own, err := p.Rows(t.Context(), x)
 		require.NoError(t, err)
 		for _, coverage := range []float64{.5, .9, .9, .5} {
-			want, err := p.Regions(t.Context(), own, coverage)
-			require.NoError(t, err)
+			var want []funcgp.Prediction
+			for x, err := range p.Predictions(t.Context(), own, &funcgp.PredictOptions{Coverage: coverage}) {
+				require.NoError(t, err)
+				want = append(want, *x)
+			}
 			got := get[predictions](t, s, "POST", "/v1/predict", marshal(t, map[string]any{"rows": rows, "coverage": coverage}))
 			for i, one := range got.Predictions {
-				require.Equal(t, marshal(t, result.Floats(want[i].Interval)), marshal(t, one.Interval))
-				require.Equal(t, want[i].Set == nil, one.Set == nil)
-				require.Len(t, one.Set, len(want[i].Set))
-				for k, label := range one.Set {
-					require.Equal(t, want[i].Set[k], got.Classes[slices.Index(s.service.Load().problem.Task.Classes, int(label))])
-				}
+				require.Equal(t, marshal(t, want[i].Region), marshal(t, one.Region))
 			}
 		}
 		row := marshal(t, rows[0])

@@ -7,8 +7,10 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"strings"
 
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // A refusal is why a request is not answered.
@@ -39,7 +41,7 @@ var (
 
 // refuse makes a refusal of an error, in one line without the names of packages.
 func refuse(status int, code string, err error) *refusal {
-	message := memberFlag.ReplaceAllString(job.Message(err.Error()), "$1")
+	message := memberFlag.ReplaceAllString(strings.TrimPrefix(job.Message(option.Word(err, option.Members)), "funcgp: "), "$1")
 	return &refusal{Status: status, Code: code, Message: message, Field: memberFirst.FindString(message), err: err}
 }
 

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"embed"
+	"errors"
 	"mime"
 	"net/http"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/npy"
@@ -130,6 +132,23 @@ func (s *Server) begin() (v *service, end func(), err error) {
 	return nil, nil, r
 }
 
+// by answers by the service, and by the next one where its posterior is closed meanwhile.
+func (s *Server) by(do func(v *service) (any, error)) (any, error) {
+	for {
+		v, end, err := s.begin()
+		if err != nil {
+			return nil, err
+		}
+		object, err := func() (any, error) {
+			defer end() // before a slow client takes the answer
+			return do(v)
+		}()
+		if !errors.Is(err, funcgp.ErrClosed) {
+			return object, err
+		}
+	}
+}
+
 // unready is why there is no service; nil where there is one.
 func (s *Server) unready() error {
 	_, end, err := s.begin()
@@ -142,14 +161,7 @@ func (s *Server) unready() error {
 // answers answers with what a method of the service returns.
 func answers(do func(s *service, r *http.Request) (any, error)) func(*Server, http.ResponseWriter, *http.Request) {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) {
-		object, err := func() (any, error) {
-			v, end, err := s.begin()
-			if err != nil {
-				return nil, err
-			}
-			defer end() // before a slow client takes the answer
-			return do(v, r)
-		}()
+		object, err := s.by(func(v *service) (any, error) { return do(v, r) })
 		write(w, object, err)
 	}
 }
@@ -204,39 +216,20 @@ func (s *Server) compute(w http.ResponseWriter, r *http.Request, do func(ctx con
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	v, end, err := s.begin()
-	if err != nil {
-		return nil, err
-	}
-	defer end()
 	// What a body becomes may be larger than the body, so that it is made within a turn.
-	ask := new(request)
-	switch kind {
-	case "application/json":
-		err = ask.decode(body, v.problem.Examples.Data.Columns, problem.Elements(v.problem.Examples.Data.Shape), v.mostRows())
-	case "text/csv":
-		text := string(body)
-		ask.Table, err = &text, ask.parameters(r)
-	case npyType, "application/octet-stream":
-		if !npy.Is(body) {
-			return nil, refusef(422, "bad_rows", "rows: it is no .npy file")
-		}
-		ask.Array, err = body, ask.parameters(r)
-	default:
-		ask.Picture, err = body, ask.parameters(r)
-	}
-	if err != nil {
-		return nil, err
-	}
-	_, ask.page = accepts(r, "text/html")
-	object, err := do(ctx, v, ask)
-	if err != nil {
-		return nil, err
-	}
-	if s.log != nil {
-		if err := s.log.add(ctx, routeOf(r), v, ask, object); err != nil {
+	object, err := s.by(func(v *service) (any, error) {
+		ask, err := v.asked(r, kind, body)
+		if err != nil {
 			return nil, err
 		}
+		object, err := do(ctx, v, ask)
+		if err == nil && s.log != nil {
+			err = s.log.add(ctx, routeOf(r), v, ask, object)
+		}
+		return object, err
+	})
+	if err != nil {
+		return nil, err
 	}
 	if p, ok := object.(*predictions); ok {
 		if more, ok := accepts(r, npyType); ok && more["fields"] == "all" {
@@ -246,6 +239,27 @@ func (s *Server) compute(w http.ResponseWriter, r *http.Request, do func(ctx con
 		}
 	}
 	return object, nil
+}
+
+// asked reads the request of a body of a type.
+func (s *service) asked(r *http.Request, kind string, body []byte) (ask *request, err error) {
+	ask = new(request)
+	_, ask.page = accepts(r, "text/html")
+	switch kind {
+	case "application/json":
+		return ask, ask.decode(body, s.problem.Examples.Data.Columns, problem.Elements(s.problem.Examples.Data.Shape), s.mostRows())
+	case "text/csv":
+		text := string(body)
+		ask.Table = &text
+	case npyType, "application/octet-stream":
+		if !npy.Is(body) {
+			return nil, refusef(422, "bad_rows", "rows: it is no .npy file")
+		}
+		ask.Array = body
+	default:
+		ask.Picture = body
+	}
+	return ask, ask.parameters(r)
 }
 
 // accepts tells whether a request names a type that it accepts, and its parameters.

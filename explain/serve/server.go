@@ -97,7 +97,7 @@ func (s *Server) Ready(ctx context.Context, posterior *funcgp.Posterior) error {
 	}
 	defer end()
 	p, q := open.Problem, open.Posterior
-	v := &service{problem: p, posterior: q, begin: open.Begin, version: s.options.Version, link: predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs),
+	v := &service{front: posterior, problem: p, posterior: q, begin: open.Begin, version: s.options.Version, link: predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs),
 		warnings: posterior.Warnings(), names: p.TrainingRows(), outputs: p.OutputNames(), position: map[int]int{}, command: open.Job.Args}
 	for i, row := range p.Examples.Train.Rows {
 		v.position[row] = i

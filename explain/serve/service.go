@@ -7,8 +7,7 @@ import (
 	"fmt"
 	"sync"
 
-	"gonum.org/v1/gonum/mat"
-
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/predictive"
@@ -22,6 +21,7 @@ import (
 
 // A service answers questions about one posterior. Several goroutines may use it.
 type service struct {
+	front     *funcgp.Posterior
 	problem   *problem.Problem
 	posterior *inference.Posterior
 	begin     func() (end func(), err error) // keeps the posterior open
@@ -42,10 +42,9 @@ type service struct {
 	// variance of every training example, and so remembers those it computes.
 	serial *sync.Mutex
 
-	covering coverings
-	halved   halved
-	command  []string // the arguments of the program, nil for none
-	pages    pages
+	halved  halved
+	command []string // the arguments of the program, nil for none
+	pages   pages
 }
 
 // mostPrepared is the number of outputs of training examples up to which their
@@ -55,29 +54,35 @@ const mostPrepared = 40_000
 
 // An answer is what a posterior says of one input.
 type answer struct {
-	batch     *linearize.Batch
-	predicted *inference.Predictions
-	region    inference.Region // of the coverage that was asked for
+	batch      *linearize.Batch
+	predicted  *inference.Predictions
+	prediction funcgp.Prediction
 }
 
-// each predicts rows as funcgp.Posterior.Predict does, a tile at a time, with the regions of this coverage, which may be
-// nil.
-func (s *service) each(ctx context.Context, rows *dataset.Subset, share *float64, do func(b *linearize.Batch, p *inference.Predictions, regions []inference.Region)) error {
-	cover, err := s.coverage(ctx, share)
-	if err != nil {
-		return err
-	}
-	err = s.posterior.Each(ctx, s.problem, rows, nil, nil, s.link, func(_ int, b *linearize.Batch, _ *mat.Dense, p *inference.Predictions) error {
-		regions, err := cover.Regions(ctx, b, nil)
-		if err == nil {
-			do(b, p, regions)
+// predictions predicts rows, with the regions of the coverage that a request may ask for. They have no names, which the
+// answer has beside them.
+func (s *service) predictions(ctx context.Context, r *request, rows *dataset.Subset) (list []funcgp.Prediction, err error) {
+	o := &funcgp.PredictOptions{}
+	if r.Coverage != nil {
+		if o.Coverage = *r.Coverage; o.Coverage == 0 {
+			return nil, refusef(422, "bad_coverage", "coverage 0 must be between 0 and 1")
 		}
-		return err
-	})
-	if err == nil || ctx.Err() != nil || interrupted(err) {
-		return err
 	}
-	return refuse(422, "not_computable", err)
+	for x, err := range s.front.Predictions(ctx, inference.FrontRows(s.front, &problem.Asked{Subset: rows}).(*funcgp.Rows), o) {
+		if err != nil {
+			if interrupted(err) {
+				return nil, err
+			}
+			bad := refuse(422, "not_computable", err)
+			if bad.Field == "coverage" {
+				bad.Code = "bad_coverage"
+			}
+			return nil, bad
+		}
+		x.NamedRow = nil
+		list = append(list, *x)
+	}
+	return list, nil
 }
 
 // ask reads the one input of a request and predicts it.
@@ -85,10 +90,11 @@ func (s *service) ask(ctx context.Context, r *request) (in *input, a *answer, er
 	if in, err = s.input(ctx, r); err != nil {
 		return nil, nil, err
 	}
-	err = s.each(ctx, in.rows, r.Coverage, func(b *linearize.Batch, p *inference.Predictions, regions []inference.Region) {
-		a = &answer{b, p, regions[0]}
-	})
-	return in, a, err
+	list, err := s.predictions(ctx, r, in.rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	return in, &answer{prediction: list[0]}, nil
 }
 
 // predict answers a request for a prediction, or for several.
@@ -104,9 +110,7 @@ func (s *service) predict(ctx context.Context, r *request) (any, error) {
 }
 
 func (s *service) prediction(in *input, a *answer) *prediction {
-	p := &prediction{Schema: "funcgp/serve-predict/1", Input: in.subject, Classes: s.problem.Task.ClassNames(), Labels: s.problem.Task.LabelNames, Prediction: s.posterior.Prediction(s.problem.Task, a.predicted, 0)}
-	p.Prediction.Interval, p.Prediction.Set = a.region.Interval, a.region.Set
-	return p
+	return &prediction{Schema: "funcgp/serve-predict/1", Input: in.subject, Classes: s.front.Classes(), Labels: s.front.Labels(), Prediction: a.prediction}
 }
 
 // explain answers a request for an explanation.
@@ -118,6 +122,9 @@ func (s *service) explain(ctx context.Context, r *request) (any, error) {
 	in, a, err := s.ask(ctx, r)
 	if err != nil {
 		return nil, err
+	}
+	if a.batch, a.predicted, err = s.posterior.Tile(ctx, s.problem, in.rows, 0, 1, nil, nil, s.link); err != nil {
+		return nil, in.explain(ctx, err)
 	}
 	// Decide what to explain: what was asked for, or why the predicted class rather than the next most
 	// probable one, or an output of a regression, or the most probable label.

@@ -40,8 +40,8 @@ func why(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	x := list[0]
-	fmt.Fprintf(out, "P(%s) = %.3f; %s against %s: %.2f = %.2f + %.2f + %.2f\n", x.Prediction.Class,
-		x.Prediction.Probability[x.Prediction.ClassIndex], x.For, x.Against, x.Mean, x.PriorMean, x.ContributionSum, x.Remainder)
+	fmt.Fprintf(out, "P(%s) = %.3f; %s against %s: %.2f = %.2f + %.2f + %.2f\n", p.ClassName(x.Prediction.Class),
+		x.Prediction.Probability[x.Prediction.Best()], x.For, x.Against, x.Mean, x.PriorMean, x.ContributionSum, x.Remainder)
 	for _, c := range x.Contributions {
 		fmt.Fprintf(out, "training row %d, a %s: %+.2f ± %.2f\n", c.Index, c.Label, c.Value, c.SD)
 	}

@@ -31,8 +31,8 @@ var Calibrations = []string{"loo", "heldout", "none"}
 // posterior only.
 type Calibration struct {
 	result.Calibration
-	rateKept    bool                  // as in score.Calibration
-	LeftOutRows []result.PredictedRow // training rows predicted without themselves, calibrated
+	rateKept    bool                // as in score.Calibration
+	LeftOutRows []result.Prediction // training rows predicted without themselves, calibrated
 	warnings    linearize.Warnings
 }
 
@@ -421,7 +421,7 @@ func (k *Calibration) leaveOut(ctx context.Context, p *problem.Problem, rows []i
 		if math.IsNaN(calibrated.LogDensity[i]) {
 			continue
 		}
-		r := answers.Row(p.Task, i, train, at)
+		r := answers.of(p.Task, i, train, at)
 		r.LogDensity, r.MAPLogDensity = result.Float(calibrated.LogDensity[i]), result.Float(network.LogDensity[i])
 		k.LeftOutRows = append(k.LeftOutRows, *r)
 	}

@@ -3,7 +3,6 @@ package inference
 import (
 	"context"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -49,7 +48,7 @@ func (s *CoverageFlags) Suits(p *problem.Problem, n int, which string) error {
 	return nil
 }
 
-// A Coverage makes the intervals or sets of test rows, and counts those that hold their target.
+// A Coverage makes the intervals or sets of rows. Several goroutines may use one.
 type Coverage struct {
 	Share     float64
 	task      *problem.Task
@@ -59,10 +58,6 @@ type Coverage struct {
 	// each calls do with the predictions at each row of b that belong to the scores, scored×C, possibly on several
 	// goroutines.
 	each func(ctx context.Context, b *linearize.Batch, do func(t int, mean *mat.Dense) error) error
-
-	rows, held, empty int
-	size              float64 // of all rows: widths of the intervals, or classes
-	sized             int     // rows whose size is finite
 }
 
 // Prepare scores training rows that are left out, or the held-out rows where the posterior was calibrated by them. It
@@ -142,17 +137,13 @@ func (k *Coverage) holdOut(ctx context.Context, c *job.Job, p *problem.Problem, 
 	return nil
 }
 
-// A Region is the interval or the set of one row; the other is nil.
-type Region struct{ Interval, Set []result.Float }
-
-// Regions returns the regions of the rows of b; y are their targets, N×1, and nil where they are unknown. A nil
-// coverage has none.
-func (k *Coverage) Regions(ctx context.Context, b *linearize.Batch, y *mat.Dense) ([]Region, error) {
-	all := make([]Region, b.Len())
+// Regions returns the regions of the rows of b, of T rows. A nil coverage has none.
+func (k *Coverage) Regions(ctx context.Context, b *linearize.Batch) ([]result.Region, error) {
+	all := make([]result.Region, b.Len())
 	if k == nil {
 		return all, nil
 	}
-	err := k.each(ctx, b, func(t int, mean *mat.Dense) error {
+	return all, k.each(ctx, b, func(t int, mean *mat.Dense) error {
 		if k.jackknife.Classes() == 0 {
 			lo, hi := k.jackknife.Interval(0, mean)
 			if lo > hi {
@@ -170,72 +161,12 @@ func (k *Coverage) Regions(ctx context.Context, b *linearize.Batch, y *mat.Dense
 		all[t].Set = set
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	if y == nil {
-		return all, nil
-	}
-	for t := range all {
-		// Count the region of a row with target y, of classes their number.
-		r := &all[t]
-		y := y.At(t, 0)
-		k.rows++
-		var holds, empty bool
-		var size float64
-		if r.Set != nil {
-			size, empty = float64(len(r.Set)), len(r.Set) == 0
-			holds = slices.Contains(r.Set, result.Float(k.task.Classes[int(y)]))
-		} else {
-			lo, hi := float64(r.Interval[0]), float64(r.Interval[1])
-			size, holds = hi-lo, lo <= y && y <= hi
-			if empty = math.IsNaN(lo); empty {
-				size = 0
-			}
-		}
-		if holds {
-			k.held++
-		}
-		if empty {
-			k.empty++
-		}
-		if !math.IsInf(size, 0) {
-			k.size += size
-			k.sized++
-		}
-	}
-	return all, nil
 }
 
-// A CoverageReport says how many test rows had their target in their interval or set.
-type CoverageReport struct {
-	Share    result.Float    `json:"share"`    // asked for
-	Measured result.Float    `json:"measured"` // share of the test rows
-	Band     [2]result.Float `json:"band"`     // 95 % confidence interval of that share [Clopper and Pearson]
-	Width    *result.Float   `json:"mean_width,omitempty"`
-	Size     *result.Float   `json:"mean_size,omitempty"`
-	Empty    int             `json:"empty"`     // test rows with an empty interval or set
-	From     string          `json:"from"`      // loo: training rows without themselves; heldout: rows not trained on
-	Scored   int             `json:"scored"`    // number of those rows
-	Unknown  int             `json:"undefined"` // of them, those that count as infinitely far
-}
-
-// Report is nil for a nil coverage.
-func (k *Coverage) Report() *CoverageReport {
+// Report is what a summary says of the coverage before it has rows; nil for a nil coverage.
+func (k *Coverage) Report() *result.Coverage {
 	if k == nil {
 		return nil
 	}
-	lo, hi := math.NaN(), math.NaN() // where no target is known
-	if k.rows > 0 {
-		lo, hi = score.ClopperPearson(k.held, k.rows, .95)
-	}
-	r := &CoverageReport{Share: result.Float(k.Share), Measured: result.Float(float64(k.held) / float64(k.rows)), Band: [2]result.Float{result.Float(lo), result.Float(hi)},
-		Empty: k.empty, From: k.from, Scored: k.scored, Unknown: k.jackknife.Unknown()}
-	size := problem.Number(k.size / float64(k.sized))
-	if k.jackknife.Classes() > 0 {
-		r.Size = size
-	} else {
-		r.Width = size
-	}
-	return r
+	return &result.Coverage{Share: result.Float(k.Share), From: k.from, Scored: k.scored, Unknown: k.jackknife.Unknown()}
 }

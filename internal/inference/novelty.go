@@ -53,7 +53,7 @@ func (q *Posterior) Rank(novelty result.Float) result.Float {
 
 // scoreLeftOut sets the novelty of training rows, each without itself. That of rows that do not stand for all stays
 // undefined.
-func (q *Posterior) scoreLeftOut(p *problem.Problem, rows []result.PredictedRow) {
+func (q *Posterior) scoreLeftOut(p *problem.Problem, rows []result.Prediction) {
 	if q.detector == nil {
 		return
 	}

@@ -340,6 +340,14 @@ func (q *Posterior) Report(p *problem.Problem, warnings linearize.Warnings) resu
 	return r
 }
 
+// DefaultLink is the link of predictions that ask for none.
+func (q *Posterior) DefaultLink(p *problem.Problem) predictive.Link {
+	if q.predictive == "linear" {
+		return predictive.Linear{}
+	}
+	return predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs)
+}
+
 // Predictions are the answers for a batch of T rows.
 type Predictions struct {
 	Network           *mat.Dense     // outputs of the network alone, T×C
@@ -351,6 +359,7 @@ type Predictions struct {
 	Novelty           []float64      // in nats (E22); nil where it is not known
 	LogDensity        []float64      // log p(y|x) of the targets, calibrated; nil where they were not given
 	CDF               []float64      // of a regression on one target by draws: P(y' ≤ y); nil otherwise
+	targets           *mat.Dense     // y; nil where they were not given
 
 	// Of a regression, one column for each target: the mean and the standard deviation of a new observation, and the
 	// standard deviation of the function.
@@ -396,7 +405,7 @@ func (q *Posterior) PredictBy(ctx context.Context, function gp.Latent, task *pro
 	if out.Unsure, err = score.NoveltyOf(ctx, ScoringLink(lik, c), lik, out.Mean, out.Cov); err != nil {
 		return nil, err
 	}
-	if y != nil {
+	if out.targets = y; y != nil {
 		out.LogDensity = make([]float64, t)
 	}
 	if !problem.HasClasses(lik) {
@@ -517,12 +526,11 @@ func (o *Predictions) observe(by predictive.Link) error {
 	return nil
 }
 
-// Row is prediction i as tables show it, which is of row at of the data. Its densities, its covariance and the rank of
-// its novelty are left to the caller.
-func (o *Predictions) Row(task *problem.Task, i int, rows *dataset.Subset, at int) *result.PredictedRow {
-	f := o.Network.RawRowView(i)
-	r := &result.PredictedRow{Prediction: o.prediction(task, i), Index: result.Index(rows.Rows[at]), Label: result.Float(problem.Label(rows, at)), Targets: problem.SeveralOf(rows, at)}
-	r.Expected, r.MAPExpected, r.CDF, r.MAPCDF = result.Undefined(), result.Undefined(), result.Undefined(), result.Undefined()
+// of is prediction i, of row at of some rows. Its densities, its covariance and the rank of its novelty are left to the
+// caller.
+func (o *Predictions) of(task *problem.Task, i int, rows *dataset.Subset, at int) *result.Prediction {
+	f, r := o.Network.RawRowView(i), o.prediction(task, i)
+	r.NamedRow = &result.NamedRow{Index: result.Index(rows.Rows[at]), Label: result.Float(problem.Label(rows, at)), Targets: problem.SeveralOf(rows, at)}
 	if c := len(f); !problem.HasClasses(task.Likelihood) && task.Likelihood.Targets(c) == 1 {
 		y, expected := problem.Label(rows, at), make([]float64, c)
 		task.Likelihood.MeanTo(expected, f)
@@ -537,7 +545,7 @@ func (o *Predictions) Row(task *problem.Task, i int, rows *dataset.Subset, at in
 			r.CDF = result.Float(o.CDF[i])
 		}
 	}
-	return r
+	return &r
 }
 
 // distribution returns P(Y < y) + P(Y = y)/2 of a new observation Y of the one target of outputs with mean f and
@@ -594,6 +602,7 @@ type Open struct {
 // Front returns the *funcgp.Posterior of a problem and its posterior, which closes the job in the end, and Behind
 // leads back. Package funcgp sets both: they let packages above it serve what it and the command opened.
 var (
-	Front  func(c *job.Job, p *problem.Problem, q *Posterior) any
-	Behind func(front any) Open
+	Front     func(c *job.Job, p *problem.Problem, q *Posterior) any
+	FrontRows func(front any, rows *problem.Asked) any // the *funcgp.Rows of rows that were read for its problem
+	Behind    func(front any) Open
 )

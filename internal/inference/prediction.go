@@ -13,46 +13,47 @@ import (
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Each predicts rows, a tile at a time and in order, and calls do with the first row of a tile, its batch, its targets
-// and its predictions. The rows of y are the targets, nil where they are unknown; function is another posterior's,
-// calibrated as q is, and nil for q's own. The tile decides the last bits, so that everything that predicts does it
-// here. An error of the model or the data names the row.
-func (q *Posterior) Each(ctx context.Context, p *problem.Problem, rows *dataset.Subset, y *mat.Dense, function gp.Latent, link predictive.Link, do func(lo int, b *linearize.Batch, y *mat.Dense, pred *Predictions) error) error {
-	n, tile := rows.Len(), q.RowsAtOnce(p)
-	for t := range par.Tiles(n, tile) {
-		lo, hi := par.Bounds(t, n, tile)
-		b, err := q.Rows(ctx, p, rows, lo, hi)
+// Tile predicts rows [lo, hi), a tile of RowsAtOnce rows but for the last, which returns their batch too. The rows of y
+// are the targets of all rows, nil where they are unknown; function is another posterior's, calibrated as q is and without
+// densities, and nil for q's own. The tile decides the last bits, so that everything that predicts does it here. An error
+// of the model or the data names the row.
+func (q *Posterior) Tile(ctx context.Context, p *problem.Problem, rows *dataset.Subset, lo, hi int, y *mat.Dense, function gp.Latent, link predictive.Link) (*linearize.Batch, *Predictions, error) {
+	b, err := q.Rows(ctx, p, rows, lo, hi)
+	var pred *Predictions
+	if err == nil {
 		var targets *mat.Dense
-		var pred *Predictions
-		if err == nil {
-			if y != nil && function == nil {
-				_, width := y.Dims()
-				targets = y.Slice(lo, hi, 0, width).(*mat.Dense)
-			}
-			pred, err = q.PredictBy(ctx, function, p.Task, b, targets, link)
+		if y != nil && function == nil {
+			_, width := y.Dims()
+			targets = y.Slice(lo, hi, 0, width).(*mat.Dense)
 		}
-		if err != nil {
-			return problem.NamesOf(rows, lo, hi).ExplainError(err)
-		}
-		if err := do(lo, b, targets, pred); err != nil {
-			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+		pred, err = q.PredictBy(ctx, function, p.Task, b, targets, link)
 	}
-	return nil
+	return b, pred, problem.NamesOf(rows, lo, hi).ExplainError(err)
 }
 
 // Prediction is prediction i as the report of one row shows it.
 func (q *Posterior) Prediction(task *problem.Task, o *Predictions, i int) result.Prediction {
 	r := o.prediction(task, i)
 	r.Covariance, r.Novelty.Rank = CovarianceOf(o.Cov, i), q.Rank(r.Novelty.Score)
+	return r
+}
+
+// PredictionOf is prediction i, of row at of some rows, with log densities where the targets were given.
+func (q *Posterior) PredictionOf(p *problem.Problem, o *Predictions, i int, rows *dataset.Subset, at int) *result.Prediction {
+	r := o.of(p.Task, i, rows, at)
+	r.Covariance, r.Novelty.Rank = CovarianceOf(o.Cov, i), q.Rank(r.Novelty.Score)
+	r.ID, r.LabelName = problem.IDOf(rows, at), p.LabelName(rows, at)
+	if o.targets == nil {
+		return r
+	}
+	r.LogDensity, r.MAPLogDensity = result.Float(o.LogDensity[i]), result.Float(p.Task.Likelihood.LogProb(o.targets.RawRowView(i), o.Network.RawRowView(i)))
+	if shares := p.Task.SoftLabel(rows, at); shares != nil {
+		r.LogDensity, r.MAPLogDensity = result.CrossEntropy(shares, r.Probability), result.CrossEntropy(shares, r.MAPProbability)
+	}
 	return r
 }
 
@@ -67,7 +68,8 @@ func (o *Predictions) prediction(task *problem.Task, i int) result.Prediction {
 	}
 	r := result.Prediction{Class: o.class(task, i), Probability: RowOf(o.Prob, i), ProbabilitySD: RowOf(o.SD, i),
 		MAPProbability: RowOf(o.MAPProb, i), Mean: RowOf(o.Mean, i), Calibration: o.scales,
-		ObservationMean: RowOf(o.Response, i), ObservationSD: RowOf(o.ObservationSD, i), FunctionSD: RowOf(o.FunctionSD, i), Novelty: n}
+		ObservationMean: RowOf(o.Response, i), ObservationSD: RowOf(o.ObservationSD, i), FunctionSD: RowOf(o.FunctionSD, i), Novelty: n,
+		Expected: result.Undefined(), MAPExpected: result.Undefined(), CDF: result.Undefined(), MAPCDF: result.Undefined(), LogDensity: result.Undefined(), MAPLogDensity: result.Undefined()}
 	if task.Classes != nil {
 		if k := problem.LargestClass(o.Network.RawRowView(i)); k != o.Best(i) {
 			r.NetworkClass = problem.Number(float64(task.Classes[k]))

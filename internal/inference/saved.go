@@ -228,7 +228,7 @@ func load(ctx context.Context, c *job.Job, p *problem.Problem) (*Posterior, erro
 }
 
 // packRows returns what is saved of leave-one-out predictions: the same number of values for each row.
-func packRows(rows []result.PredictedRow) []float64 {
+func packRows(rows []result.Prediction) []float64 {
 	var out []float64
 	put := func(list ...result.Float) {
 		for _, x := range list {
@@ -252,7 +252,7 @@ func packRows(rows []result.PredictedRow) []float64 {
 }
 
 // unpackRows reads what packRows wrote for the problem; ok is false where it cannot be that.
-func unpackRows(v []float64, p *problem.Problem) (rows []result.PredictedRow, ok bool) {
+func unpackRows(v []float64, p *problem.Problem) (rows []result.Prediction, ok bool) {
 	const common, regression = 7, 6
 	classes, k := p.Task.Classes, len(p.Task.Classes) // k probabilities a row
 	if p.Task.MultiLabel() {
@@ -267,7 +267,7 @@ func unpackRows(v []float64, p *problem.Problem) (rows []result.PredictedRow, ok
 		at[r] = i
 	}
 	for part := range slices.Chunk(result.Floats(v), width) {
-		r := result.PredictedRow{Index: -1}
+		r := result.Prediction{NamedRow: &result.NamedRow{Index: -1}}
 		if part[0] >= 0 && part[0] < math.MaxInt32 {
 			r.Index = result.Index(part[0])
 		}

@@ -163,7 +163,7 @@ func (q *Posterior) draw(ctx context.Context, task *problem.Task, b *linearize.B
 		return nil, err
 	}
 	t, c := d.F.Dims()
-	out := &Predictions{Network: b.F, Mean: d.F, Cov: d.Cov, Tempered: d.F, Scaled: d.Cov, Likelihood: lik, LogDensity: d.LogDensity, CDF: d.CDF,
+	out := &Predictions{Network: b.F, Mean: d.F, Cov: d.Cov, Tempered: d.F, Scaled: d.Cov, Likelihood: lik, LogDensity: d.LogDensity, CDF: d.CDF, targets: y,
 		Unsure: &score.Novelty{Score: d.Entropy, Mutual: d.Mutual}}
 	if problem.HasClasses(lik) {
 		sd := mat.NewDense(t, c, nil)

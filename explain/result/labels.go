@@ -1,9 +1,8 @@
-package report
+package result
 
 import (
 	"math"
 
-	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/score"
 )
 
@@ -25,16 +24,16 @@ func (c *labelCount) scores(s *Scores) {
 		}
 		hit[i] = p > .5 == c.has[i]
 	}
-	s.ECE, s.AUROC = result.Float(score.ECEOf(confidence, hit)), result.Float(score.AUROC(not, has))
+	s.ECE, s.AUROC = Float(score.ECEOf(confidence, hit)), Float(score.AUROC(not, has))
 }
 
 // labels fills in what follows from the probabilities of several labels and the targets, nil where they are unknown. A NaN
 // among the probabilities leaves all undefined.
-func (o *outcome) labels(prob, targets []result.Float) {
+func (o *Outcome) labels(prob, targets []Float) {
 	right, brier := 0.0, 0.0
 	for k, p := range prob {
 		if math.IsNaN(float64(p)) {
-			o.logDensity = math.NaN()
+			o.LogDensity = math.NaN()
 			return
 		}
 		if targets == nil {
@@ -47,13 +46,13 @@ func (o *outcome) labels(prob, targets []result.Float) {
 		brier += 2 * float64((p-targets[k])*(p-targets[k]))
 	}
 	if n := float64(len(prob)); targets != nil {
-		o.right, o.brier = right/n, brier/n
+		o.Right, o.Brier = right/n, brier/n
 	}
 }
 
 // addLabels takes the labels of a row that is scored into the counts.
-func (p *Predictions) addLabels(to int, o *outcome, r *result.PredictedRow, prob []result.Float) {
-	if p.Labels == nil || math.IsNaN(o.logDensity) {
+func (p *Predictions) addLabels(to int, o *Outcome, r *Prediction, prob []Float) {
+	if p.Labels == nil || math.IsNaN(o.LogDensity) {
 		return
 	}
 	if p.classwise[to] == nil {
