@@ -376,6 +376,25 @@ func ExampleGPrior() {
 	// g 30
 }
 
+// What a model card is written from.
+func ExamplePosterior_Card() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	c := must(p.Card(ctx))
+	fmt.Println(c.Model, c.InputShape, c.Classes, c.Holds == result.NoFile)
+	// Output:
+	// the built-in network [1 28 28] [4 9] true
+}
+
+// What a model is made of.
+func ExampleInspect() {
+	x := must(funcgp.Inspect(context.Background(), funcgp.Model{}, nil))
+	fmt.Println(x.Parameters, x.Outputs, x.Operators)
+	// Output:
+	// 4587 1 map[Conv:2 Flatten:1 Gemm:3 MaxPool:2 Relu:4]
+}
+
 // What a page says of where its numbers come from.
 func ExamplePosterior_Origin() {
 	ctx := context.Background()

@@ -5,29 +5,22 @@ import (
 	"errors"
 	"io"
 
+	"github.com/funcgp/funcgp/explain/portable"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/atomicfile"
+	"github.com/funcgp/funcgp/internal/inference"
 )
 
-// ExportOptions say what an exported graph lists. The zero value is the default.
+// ExportOptions say what Export writes. The zero value is the default.
 type ExportOptions struct {
-	Terms int // terms of each row: 0 is 10, −1 none
+	Terms int // terms of each row that the graph lists: 0 is 10, −1 none
+	// Page is a file for a page on which to draw, which answers by the graph in a browser, of classes of grey pictures; ""
+	// writes none. It takes onnxruntime-web from the folder Runtime, npm's package.
+	Page, Runtime string
 }
 
 // An Exported graph is one that Export wrote.
-type Exported struct {
-	Outputs []string // names, in order
-	// The largest difference of each output from Predict on some training rows; relative to the largest number, but
-	// absolute for probabilities.
-	Errors map[string]float64
-	// The same on rows far from the data: training rows times up to 10⁸, with signs of their own, with one huge number,
-	// of zeros. Each is relative to the largest number of its row.
-	FarErrors map[string]float64
-	// The largest error that the integral over the link can have, for any mean and covariance, of probability and
-	// probability_sd.
-	Bounds map[string]float64
-	Bytes  int
-}
+type Exported = result.Exported
 
 // Export writes the network and the posterior to a file as one graph of ONNX's standard operators, which answers in any
 // runtime: its input x takes rows in the units of the data, T×D in float64, and doc/export.md has its outputs. The
@@ -39,29 +32,35 @@ func (p *Posterior) Export(ctx context.Context, path string, o *ExportOptions) (
 		return nil, err
 	}
 	defer end()
-	terms := 10
-	if o != nil && o.Terms != 0 {
-		terms = o.Terms
+	if o == nil {
+		o = &ExportOptions{}
 	}
-	if terms < -1 {
+	terms := o.Terms
+	switch {
+	case terms == 0:
+		terms = 10
+	case terms < -1:
 		return nil, errors.New("funcgp: ExportOptions.Terms is below -1; give how many to list, 0 for 10 or -1 for none")
 	}
-	data, r, err := p.post.Export(ctx, p.problem, max(0, terms))
+	graph, r, err := p.post.Export(ctx, p.problem, max(0, terms))
 	if err != nil {
 		return nil, named(err)
 	}
-	if err := atomicfile.Write(path, func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	}); err != nil {
-		return nil, named(err)
-	}
-	floats := func(m map[string]result.Float) map[string]float64 {
-		out := map[string]float64{}
-		for name, v := range m {
-			out[name] = float64(v)
+	if o.Page != "" {
+		runtime, err := portable.ReadRuntime(o.Runtime)
+		if err != nil {
+			return nil, named(err)
 		}
-		return out
+		page, err := inference.ExportPage(ctx, p.problem, graph, runtime)
+		if err == nil {
+			err = atomicfile.Write(o.Page, page.Write)
+		}
+		if err != nil {
+			return nil, named(err)
+		}
 	}
-	return &Exported{Outputs: r.Outputs, Errors: floats(r.Errors), FarErrors: floats(r.FarErrors), Bounds: floats(r.Bounds), Bytes: r.Bytes}, nil
+	return r, named(atomicfile.Write(path, func(w io.Writer) error {
+		_, err := w.Write(graph)
+		return err
+	}))
 }

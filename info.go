@@ -3,30 +3,17 @@ package funcgp
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/job"
 )
 
 // Info says what a posterior is of.
-type Info struct {
-	Method               string  // as of Method.Name
-	Likelihood           string  // as of FitOptions.Likelihood
-	PriorPrecision       float64 // δ of the answers; NaN where parameters have different ones
-	NoiseVariance        float64 // σ² of a Gaussian likelihood, by default by leave-one-out; NaN of others
-	PriorPrecisionOrigin string  // where PriorPrecision comes from, in words
-	// LogEvidence is the log evidence of the training rows in nats; NaN where the method has none. Bound says whether it is
-	// a "lower" or an "upper" bound of the exact one; "none" or "" is neither.
-	LogEvidence float64
-	Bound       string
+type Info = result.Info
 
-	Examples, Parameters, Outputs int
-	InputShape                    []int    // of one row
-	Columns                       []string // of the inputs of a table, nil of others
-	Target                        string   // name of the target, "" where it has none
-	Classes, Labels               []string // as of Posterior.Classes and Posterior.Labels
-}
+// A Card says what those who are to use a network with its posterior must know.
+type Card = result.Card
 
 // Check is an error of what makes answers untrustworthy: warnings that the network does not suit the data or the
 // prior, of codes bad-fit, class-order, not-optimum, overconfident, targets-scaled and wrong-outputs. It is nil where there are none.
@@ -74,13 +61,28 @@ func (p *Posterior) Pictures(ctx context.Context, err *error) func(row result.In
 
 // Info says what the posterior is of.
 func (p *Posterior) Info() Info {
-	d := p.problem.Examples.Data
-	out := Info{Method: p.fit.Method, Likelihood: p.problem.Task.Likelihood.Name(), PriorPrecision: float64(p.fit.PriorPrecision), NoiseVariance: math.NaN(),
-		LogEvidence: float64(p.fit.LogEvidence), Examples: p.fit.Examples, Parameters: p.fit.Parameters, Outputs: p.fit.Outputs,
+	d, f := p.problem.Examples.Data, p.reportOf(job.New(nil), p.post)
+	out := Info{Method: f.Method, Likelihood: p.problem.Task.Likelihood.Name(), PriorPrecision: f.PriorPrecision, PriorPrecisionOrigin: f.PriorPrecisionOrigin, NoiseVariance: result.Undefined(),
+		LogEvidence: f.LogEvidence, Bound: f.Bound, Examples: f.Examples, Parameters: f.Parameters, Outputs: f.Outputs,
 		InputShape: slices.Clone(d.Shape), Columns: slices.Clone(d.Columns), Target: d.Target, Classes: p.Classes(), Labels: p.Labels()}
-	out.PriorPrecisionOrigin, out.Bound = inGo(p.fit.PriorPrecisionOrigin), p.fit.Bound
-	if p.fit.NoiseVariance != nil {
-		out.NoiseVariance = float64(*p.fit.NoiseVariance)
+	if f.NoiseVariance != nil {
+		out.NoiseVariance = *f.NoiseVariance
 	}
 	return out
+}
+
+// Card is all that a model card says, which report.WriteCard writes. Its errors are those of Record.
+func (p *Posterior) Card(ctx context.Context) (*Card, error) {
+	c := &Card{Info: p.Info(), Fit: p.Report(ctx), Quantity: p.problem.Task.Quantity(p.problem.Examples.Data.Target)}
+	if saved := p.problem.Saved; saved != nil {
+		switch c.Holds = result.NoInputs; {
+		case saved.Header.Without:
+			c.Holds = result.InducingInputs
+		case saved.Header.Inputs:
+			c.Holds = result.AllInputs
+		}
+	}
+	var err error
+	c.Origin, err = p.Origin(ctx)
+	return c, err
 }

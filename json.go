@@ -38,25 +38,3 @@ func (c Contribution) MarshalJSON() ([]byte, error) {
 		Similarity result.Float  `json:"similarity"`
 	}{c.Index, c.ID, c.Label, result.Float(c.Value), result.Float(c.SD), result.Float(c.Removal), (*result.Float)(c.Influence), result.Float(c.Similarity)})
 }
-
-// MarshalJSON implements json.Marshaler: names in small letters, and null for NaN.
-func (x Info) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Method               string       `json:"method"`
-		Likelihood           string       `json:"likelihood"`
-		PriorPrecision       result.Float `json:"prior_precision"`
-		PriorPrecisionOrigin string       `json:"prior_precision_origin"`
-		NoiseVariance        result.Float `json:"noise_variance"`
-		LogEvidence          result.Float `json:"log_evidence"`
-		Bound                string       `json:"bound,omitempty"`
-		Examples             int          `json:"examples"`
-		Parameters           int          `json:"parameters"`
-		Outputs              int          `json:"outputs"`
-		InputShape           []int        `json:"input_shape"`
-		Columns              []string     `json:"columns,omitempty"`
-		Target               string       `json:"target,omitempty"`
-		Classes              []string     `json:"classes,omitempty"`
-		Labels               []string     `json:"labels,omitempty"`
-	}{x.Method, x.Likelihood, result.Float(x.PriorPrecision), x.PriorPrecisionOrigin, result.Float(x.NoiseVariance), result.Float(x.LogEvidence), x.Bound, x.Examples, x.Parameters,
-		x.Outputs, x.InputShape, x.Columns, x.Target, x.Classes, x.Labels})
-}

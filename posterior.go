@@ -66,15 +66,12 @@ func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error
 		o = &FitOptions{}
 	}
 	q := &problem.Flags{
-		Model: problem.ModelFlags{Path: m.File, Net: m.Network, Freeze: m.Freeze, Learn: m.Learn, Output: m.Output},
+		Model: m.flags(),
 		Data: problem.DataFlags{Name: d.Source, TestFile: d.TestFile, ValidFile: d.ValidFile, Target: d.Target, ID: d.ID, Weights: d.RowWeights,
 			ClassText: problem.JoinNames(d.Classes), ClassNameText: problem.JoinNames(d.ClassNames), Count: d.TrainCount, RowsFile: d.TrainFile},
 		Task:    problem.TaskFlags{Likelihood: o.Likelihood, ClassWeights: o.ClassWeights},
 		Limits:  problem.LimitFlags{Seed: o.Seed, Memory: o.Memory},
 		Scaling: problem.ScalingFlags{Standardize: o.Standardize},
-	}
-	for _, name := range slices.Sorted(maps.Keys(m.Bind)) {
-		q.Model.Bind = append(q.Model.Bind, name+"="+m.Bind[name])
 	}
 	if d.X != nil {
 		var err error
@@ -124,6 +121,15 @@ func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error
 		post, err := inference.FitCalibrated(ctx, c, p, flags, inference.Options{AtTheta: o.AtTheta, Linear: o.AtTheta}, calibrate)
 		return p, post, err
 	})
+}
+
+// flags are the flags of the command that name the model.
+func (m *Model) flags() problem.ModelFlags {
+	f := problem.ModelFlags{Path: m.File, Net: m.Network, Freeze: m.Freeze, Learn: m.Learn, Output: m.Output}
+	for _, name := range slices.Sorted(maps.Keys(m.Bind)) {
+		f.Bind = append(f.Bind, name+"="+m.Bind[name])
+	}
+	return f
 }
 
 // start reads what a posterior is made from and makes it.

@@ -36,7 +36,7 @@ func TestWeights(t *testing.T) {
 				out = append(out, float64(v))
 			}
 		}
-		return append(out, p.Info().LogEvidence)
+		return append(out, float64(p.Info().LogEvidence))
 	}
 	want := predict(funcgp.Fit(t.Context(), funcgp.Model{Network: net}, funcgp.Data{X: mat.NewDense(len(yRepeated), 2, repeated), Y: mat.NewDense(len(yRepeated), 1, yRepeated)}, o))
 	data := funcgp.Data{X: x, Y: mat.NewDense(30, 1, y), Weights: weights}

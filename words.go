@@ -42,8 +42,8 @@ func (e *callError) Error() string { return "funcgp: " + inGo(option.Word(e.err,
 
 func (e *callError) Unwrap() error { return e.err }
 
-// Message is the error with its options.
-func (e *callError) Message() option.Text { return "funcgp: " + option.Of(e.err) }
+// Message is what it says, for the words of other readers.
+func (e *callError) Message() option.Text { return option.Of(e.err) }
 
 // named returns err, which may be nil, in the words of this package.
 func named(err error) error {

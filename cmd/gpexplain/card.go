@@ -1,12 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/console"
@@ -57,36 +57,15 @@ func (s *cardVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	fit, d := q.Report(p, c.Warnings), p.Examples.Data
-	card := &report.Card{Fit: &fit, Classes: p.Task.ClassNames(), Holds: "No file of a posterior was written."}
-	if card.Origin, err = origin(ctx, c, p, true); err != nil {
+	card, err := inference.Front(c.Job, p, q).(*funcgp.Posterior).Card(ctx)
+	if err != nil {
 		return err
 	}
-	what := "It predicts " + cmp.Or(p.Task.Quantity(d.Target), "a number")
-	if card.Classes != nil {
-		what = fmt.Sprintf("It predicts which of %d classes a row is of", len(card.Classes))
-	}
-	if labels := p.Task.LabelNames; labels != nil {
-		what = fmt.Sprintf("It predicts which of the labels %s a row has", problem.JoinNames(labels))
-	}
-	from := fmt.Sprintf("%d numbers", problem.Elements(d.Shape))
-	if d.Images() {
-		from = fmt.Sprintf("a picture of shape %v", d.Shape)
-	} else if d.Columns != nil {
-		from = "the columns " + problem.JoinNames(d.Columns)
-	}
-	card.Predicts = what + ", from " + from + "."
-	if p.Saved != nil {
-		card.Holds = "The posterior's file holds no training inputs; it names training rows by their number, identifier and label."
-		if p.Saved.Header.Without {
-			card.Holds = "The posterior's file holds the inputs of the inducing rows, which may be personal data, and number, identifier and label of all training rows."
-		} else if p.Saved.Header.Inputs {
-			card.Holds = "The posterior's file holds the training inputs, which may be personal data."
-		}
-	}
+	card.Record.Version, card.Record.Command = "gpexplain "+programVersion(), job.CommandLine(c.Args)
 	c.Clear()
+	write := func(w io.Writer) error { return report.WriteCard(w, card) }
 	if s.out == "" {
-		return card.WriteMarkdown(c.Out)
+		return write(c.Out)
 	}
-	return writeFile(c, s.out, card.WriteMarkdown)
+	return writeFile(c, s.out, write)
 }

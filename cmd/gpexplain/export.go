@@ -4,15 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
-	"github.com/funcgp/funcgp/explain/portable"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -101,35 +100,22 @@ func (s *exportVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	data, r, err := q.Export(ctx, p, s.top)
+	terms := s.top
+	if terms == 0 {
+		terms = -1
+	}
+	r, err := inference.Front(c.Job, p, q).(*funcgp.Posterior).Export(ctx, s.out, &funcgp.ExportOptions{Terms: terms, Page: s.page, Runtime: s.runtime})
 	if err != nil {
 		return err
 	}
-	if s.page != "" {
-		runtime, err := portable.ReadRuntime(s.runtime)
-		if err != nil {
-			return err
-		}
-		page, err := inference.ExportPage(ctx, p, data, runtime)
-		if err != nil {
-			return err
-		}
-		if err := writeFile(c, s.page, page.Write); err != nil {
-			return err
-		}
-	}
 	c.Clear()
-	if err := writeFile(c, s.out, func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	}); err != nil {
-		return err
+	for _, path := range []string{s.page, s.out} {
+		if path != "" {
+			c.Detail("wrote %s", path)
+		}
 	}
 	if c.JSON {
-		return json.NewEncoder(c.Out).Encode(struct {
-			Schema string `json:"schema"`
-			*inference.Exported
-		}{"funcgp/export/1", r})
+		return json.NewEncoder(c.Out).Encode(r)
 	}
 	fmt.Fprintf(c.Out, "%s: %.1f MB, with the outputs %s\n", s.out, float64(r.Bytes)/1e6, strings.Join(r.Outputs, ", "))
 	fmt.Fprintf(c.Out, "Largest differences from gpexplain's own answers on %d training rows, and on %d rows far from the data,\n"+

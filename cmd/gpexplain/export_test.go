@@ -12,15 +12,14 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/testkit"
 )
 
 // exportedFile runs the verb with these flags and returns what it says and the file.
-func exportedFile(t *testing.T, args ...string) (*inference.Exported, string) {
+func exportedFile(t *testing.T, args ...string) (*result.Exported, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "explained.onnx")
-	r := new(inference.Exported)
+	r := new(result.Exported)
 	ran := gpexplain(t.Context(), append([]string{"export", "--json", "-o", path}, args...)...)
 	require.Equal(t, 0, ran.code, ran.stderr)
 	requireSchema(t, "export", ran.stdout)
@@ -34,7 +33,7 @@ func exportedFile(t *testing.T, args ...string) (*inference.Exported, string) {
 // TestExport compares the exported graph, run by this program's own reader, with its answers: for each network of the
 // corpus, and each kind of posterior. The integral over several classes is that of other points.
 func TestExport(t *testing.T) {
-	check := func(t *testing.T, r *inference.Exported, outputs ...string) {
+	check := func(t *testing.T, r *result.Exported, outputs ...string) {
 		t.Helper()
 		for _, name := range append(outputs, "mean", "covariance") {
 			require.Contains(t, r.Errors, name)

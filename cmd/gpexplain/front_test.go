@@ -333,7 +333,7 @@ func TestFrontDoorChanges(t *testing.T) {
 	require.Equal(t, 120, info.Examples)
 	require.Equal(t, []int{1, 28, 28}, info.InputShape)
 	fit := said().Fit
-	require.Equal(t, []result.Float{fit.PriorPrecision, fit.LogEvidence}, result.Floats([]float64{info.PriorPrecision, info.LogEvidence}))
+	require.Equal(t, []result.Float{fit.PriorPrecision, fit.LogEvidence}, []result.Float{info.PriorPrecision, info.LogEvidence})
 }
 
 // TestFrontDoorContrast checks that a program which asks why one class rather than the other gets the signs of that,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/internal/testkit"
 )
@@ -149,8 +150,8 @@ func TestInputColumns(t *testing.T) {
 func TestInspectInputs(t *testing.T) {
 	for _, kind := range []onnx.DataType{onnx.Double, onnx.Int64} {
 		_, _, model := twoInputs(t, kind)
-		x := decode[inspection](t, succeed(t, "inspect", "--model", model, "--output", "score", "--json"))
-		require.Equal(t, []inputInfo{{"user", []int{2}, 0, false}, {"item", []int{}, 2, kind == onnx.Int64}}, x.Inputs)
+		x := decode[result.Inspection](t, succeed(t, "inspect", "--model", model, "--output", "score", "--json"))
+		require.Equal(t, []result.ModelInput{{Name: "user", Shape: []int{2}, Offset: 0}, {Name: "item", Shape: []int{}, Offset: 2, Integer: kind == onnx.Int64}}, x.Inputs)
 		text := succeed(t, "inspect", "--model", model, "--output", "score")
 		require.Contains(t, text, "user [2], from column 0 of a row")
 		require.Equal(t, kind == onnx.Int64, strings.Contains(text, "item [], whole numbers, from column 2 of a row"))

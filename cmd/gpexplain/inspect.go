@@ -12,13 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
-	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
-	"github.com/funcgp/funcgp/linearize/network/head"
 )
 
 func inspectCommand(con *console.Console) *cobra.Command {
@@ -76,108 +76,22 @@ read of any model.`,
 				return err
 			}
 			f := &common.Model
-			m, err := problem.ReadModel(ctx, c.Job, f)
+			x, err := funcgp.Inspect(ctx, funcgp.Model{File: f.Path, Freeze: f.Freeze, Learn: f.Learn, Output: f.Output, Bind: f.Bound()}, &funcgp.Limits{Memory: common.Limits.Memory})
 			if err != nil {
 				return err
 			}
-			d := m.Net.Describe()
-			out := inspection{Schema: "funcgp/inspect/1", Model: m.Name, Producer: d.Producer, Opset: d.Opset, Input: m.Net.InputShape(), Outputs: m.Outputs, Parameters: m.Parameters(), Operators: map[string]int{},
-				Inputs: []inputInfo{}, Files: m.Net.ExternalFiles(), Tensors: []tensorInfo{}, Fixed: append([]string{}, d.Fixed...), Decisions: []decisionInfo{}, Metadata: m.Net.Metadata()}
-			out.Warnings = c.Warnings // but for the head, which the likelihood decides
-			for _, in := range m.Net.Inputs() {
-				out.Inputs = append(out.Inputs, inputInfo{in.Name, append([]int{}, in.Shape...), in.Offset, in.Integer})
-			}
-			for _, o := range d.Operators {
-				out.Operators[o.Name] = o.Count
-			}
-			for _, t := range d.Params {
-				out.Tensors = append(out.Tensors, tensorInfo{t.Name, t.Shape, t.Offset, t.Block})
-			}
-			for _, t := range d.Tensors {
-				out.Decisions = append(out.Decisions, decisionInfo{t.Name, append([]int{}, t.Shape...), t.Parameter, t.Reason, t.Doubtful, t.Node})
-			}
-			if h := m.Net.Head(); h.Function != head.None {
-				x := &headInfo{Function: h.Function.String(), Nodes: h.Nodes, Groups: h.Groups, text: fmt.Sprintf("%v, part of the outputs", h)}
-				if h.Clip != "" {
-					x.Clip = &h.Clip
-				}
-				if name := problem.HeadLikelihood(m.Net); name != "" {
-					x.Likelihood = &name
-					x.text += fmt.Sprintf("; removed under --likelihood %s, which applies it", name)
-				}
-
-				out.Head = x
-			}
-			if out.Normalized, err = m.Normalized(ctx, c.Job); err != nil {
-				return err
-			}
 			if c.JSON {
-				return json.NewEncoder(c.Out).Encode(out)
+				return json.NewEncoder(c.Out).Encode(x)
 			}
-			return out.text(c.Out, d)
+			return inspectionText(c.Out, x)
 		},
 		only: []string{"operators", "model", "freeze", "learn", "output", "bind", "max-memory", "json", "strict", "quiet", "verbose", "profile", "workers"},
 	}
 	return v.command(con, &common)
 }
 
-// inspection is what inspect prints with --json.
-type inspection struct {
-	Schema     string             `json:"schema"`
-	Model      string             `json:"model"`
-	Producer   string             `json:"producer"`
-	Opset      int64              `json:"opset"`
-	Input      []int              `json:"input"`
-	Inputs     []inputInfo        `json:"inputs"`
-	Files      []string           `json:"external_files,omitempty"`
-	Outputs    int                `json:"outputs"`
-	Parameters int                `json:"parameters"`
-	Head       *headInfo          `json:"head,omitempty"`
-	Operators  map[string]int     `json:"operators"`
-	Tensors    []tensorInfo       `json:"tensors"`
-	Fixed      []string           `json:"fixed"`
-	Decisions  []decisionInfo     `json:"decisions"`
-	Metadata   map[string]string  `json:"metadata"`
-	Warnings   linearize.Warnings `json:"warnings"`
-	Normalized []string           `json:"normalized_layers"` // nil where they were not looked for
-}
-
-// A headInfo is the function at the end of a network.
-type headInfo struct {
-	Function   string  `json:"function"`
-	Nodes      string  `json:"nodes"`
-	Groups     int     `json:"groups"`
-	Clip       *string `json:"clip"`
-	Likelihood *string `json:"removed_under"`
-	text       string
-}
-
-// An inputInfo is one of the inputs that influence the output.
-type inputInfo struct {
-	Name    string `json:"name"`
-	Shape   []int  `json:"shape"`
-	Offset  int    `json:"offset"`
-	Integer bool   `json:"integer"`
-}
-
-type tensorInfo struct {
-	Name   string `json:"name"`
-	Shape  []int  `json:"shape"`
-	Offset int    `json:"offset"`
-	Block  string `json:"block"`
-}
-
-// A decisionInfo says whether a stored tensor is a parameter, and why.
-type decisionInfo struct {
-	Name      string `json:"name"`
-	Shape     []int  `json:"shape"`
-	Parameter bool   `json:"parameter"`
-	Reason    string `json:"reason"`
-	Uncertain bool   `json:"uncertain"`
-	Node      bool   `json:"constant_node"`
-}
-
-func (x *inspection) text(stdout io.Writer, d network.Description) error {
+// inspectionText prints what a model is made of.
+func inspectionText(stdout io.Writer, x *funcgp.Inspection) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "model\t%s\n", job.OneLine(x.Model))
 	fmt.Fprintf(w, "written by\t%s, opset %d\n", job.OneLine(x.Producer), x.Opset)
@@ -196,13 +110,17 @@ func (x *inspection) text(stdout io.Writer, d network.Description) error {
 	}
 	fmt.Fprintf(w, "outputs C\t%d\n", x.Outputs)
 	fmt.Fprintf(w, "parameters P\t%d\n", x.Parameters)
-	if x.Head != nil {
-		fmt.Fprintf(w, "ends with\t%s\n", job.OneLine(x.Head.text))
+	if h := x.Head; h != nil {
+		text := h.Text + ", part of the outputs"
+		if h.Likelihood != nil {
+			text += "; removed under --likelihood " + *h.Likelihood + ", which applies it"
+		}
+		fmt.Fprintf(w, "ends with\t%s\n", job.OneLine(text))
 	}
-	for _, o := range d.Operators {
-		fmt.Fprintf(w, "operator\t%s × %d\n", job.OneLine(o.Name), o.Count)
+	for _, name := range slices.Sorted(maps.Keys(x.Operators)) {
+		fmt.Fprintf(w, "operator\t%s × %d\n", job.OneLine(name), x.Operators[name])
 	}
-	blocks := map[string]tensorInfo{}
+	blocks := map[string]result.Tensor{}
 	for _, t := range x.Tensors {
 		blocks[t.Name] = t
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/testkit"
@@ -26,7 +27,7 @@ func TestInspect(t *testing.T) {
 	for _, line := range []string{"the built-in network", "Conv × 2", "MaxPool × 2", "outputs C     1", "parameters P  4587", "[1 28 28]", "Outer block", "funcgp.classes = 4,9"} {
 		require.Contains(t, text, line)
 	}
-	x := decode[inspection](t, succeed(t, "inspect", "--json"))
+	x := decode[result.Inspection](t, succeed(t, "inspect", "--json"))
 	require.Equal(t, []int{1, 28, 28}, x.Input)
 	require.Equal(t, 4587, x.Parameters)
 	require.Equal(t, 3, x.Operators["Gemm"])
@@ -43,7 +44,7 @@ func TestInspect(t *testing.T) {
 func TestInspectNormalized(t *testing.T) {
 	ref := openReference(t, "structures/normalized")
 	args := append([]string{"inspect"}, ref.args[:2]...)
-	require.Equal(t, []string{"0", "1", "3"}, decode[inspection](t, succeed(t, append(args, "--json")...)).Normalized)
+	require.Equal(t, []string{"0", "1", "3"}, decode[result.Inspection](t, succeed(t, append(args, "--json")...)).Normalized)
 	require.Contains(t, succeed(t, args...), "normalized    0: the outputs do not depend on its scale")
 }
 
@@ -61,9 +62,9 @@ func TestInspectOperators(t *testing.T) {
 
 // A frozen initializer is no parameter any more.
 func TestInspectFrozen(t *testing.T) {
-	all := decode[inspection](t, succeed(t, "inspect", "--json"))
+	all := decode[result.Inspection](t, succeed(t, "inspect", "--json"))
 	name := all.Tensors[0].Name
-	x := decode[inspection](t, succeed(t, "inspect", "--json", "--freeze", name))
+	x := decode[result.Inspection](t, succeed(t, "inspect", "--json", "--freeze", name))
 	require.Contains(t, x.Fixed, name)
 	require.NotContains(t, all.Fixed, name)
 	require.Equal(t, all.Parameters-problem.Elements(all.Tensors[0].Shape), x.Parameters)
@@ -73,7 +74,7 @@ func TestInspectFrozen(t *testing.T) {
 func TestInspectExports(t *testing.T) {
 	for _, name := range testref.References(t) {
 		path := write(t, filepath.Join(t.TempDir(), "model.onnx"), testref.Open(t, name).Model(t))
-		x := decode[inspection](t, succeed(t, "inspect", "--json", "--model", path))
+		x := decode[result.Inspection](t, succeed(t, "inspect", "--json", "--model", path))
 		require.Positive(t, x.Parameters, name)
 		if name == "exports/mlp-softmax-head-opset17" {
 			require.Equal(t, "Softmax", x.Head.Function)
@@ -98,8 +99,8 @@ func TestInspectHostile(t *testing.T) {
 // Every tensor is listed with the decision and the reason, and one in a Constant node as such.
 func TestInspectDecisions(t *testing.T) {
 	exported := func(name string) string { return filepath.Join("..", "..", "testdata", "parameters", name+".onnx") }
-	x := decode[inspection](t, succeed(t, "inspect", "--json", "--model", exported("sinusoidal-unfolded")))
-	by := map[string]decisionInfo{}
+	x := decode[result.Inspection](t, succeed(t, "inspect", "--json", "--model", exported("sinusoidal-unfolded")))
+	by := map[string]result.Decision{}
 	for _, d := range x.Decisions {
 		require.NotEmpty(t, d.Reason)
 		by[d.Name] = d
@@ -117,8 +118,8 @@ func TestInspectDecisions(t *testing.T) {
 	}
 	text := succeed(t, "inspect", "--model", exported("sinusoidal-unfolded"))
 	require.Regexp(t, `fixed +add\.pe \[1 6 8\]: it holds numbers that follow a formula`, text)
-	x = decode[inspection](t, succeed(t, "inspect", "--json", "--model", exported("sinusoidal-unfolded"), "--learn", "add.pe"))
-	require.True(t, slices.ContainsFunc(x.Decisions, func(d decisionInfo) bool {
+	x = decode[result.Inspection](t, succeed(t, "inspect", "--json", "--model", exported("sinusoidal-unfolded"), "--learn", "add.pe"))
+	require.True(t, slices.ContainsFunc(x.Decisions, func(d result.Decision) bool {
 		return d.Name == "add.pe" && d.Parameter && d.Reason == "is to be learnt, as asked"
 	}))
 	text = succeed(t, "inspect", "--model", exported("constant-nodes"))

@@ -90,7 +90,7 @@ func TestCard(t *testing.T) {
 	succeed(t, "fit", "--quiet", "--model", net, "--data", table, "--with-inputs", "-o", post)
 	require.Empty(t, succeed(t, "card", "--quiet", "--posterior", post, "-o", card))
 	text := testref.Must(os.ReadFile(card))(t)
-	for _, want := range []string{"# net.onnx\n", "It predicts y, from the columns a\\|b,&lt;i&gt;age&lt;/i&gt;.", "\n## What was assumed\n", "SHA-256 ", "| Training rows | 6 |", "file holds the training inputs", "they state no cause"} {
+	for _, want := range []string{"# net.onnx\n", "It predicts y, from the columns a\\|b, &lt;i&gt;age&lt;/i&gt;.", "\n## What was assumed\n", "SHA-256 ", "| Training rows | 6 |", "file holds the training inputs", "they state no cause"} {
 		require.Contains(t, string(text), want)
 	}
 	require.NotContains(t, string(text), "<i>")

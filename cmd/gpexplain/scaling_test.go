@@ -93,7 +93,7 @@ func TestTrainOnStandardizedTargets(t *testing.T) {
 	data, model, got := train("raw", raw, 0.05*e.TargetSD[0]*e.TargetSD[0], "--target-mean", mean, "--target-sd", sd)
 	_, _, want := train("scaled", scaled, 0.05)
 	require.InEpsilon(t, float64(want.TrainNLL)+math.Log(e.TargetSD[0]), float64(got.TrainNLL), 1e-4)
-	meta := decode[inspection](t, succeed(t, "inspect", "--json", "--model", model)).Metadata
+	meta := decode[result.Inspection](t, succeed(t, "inspect", "--json", "--model", model)).Metadata
 	require.Equal(t, mean+";"+sd, meta["funcgp.target_scaling"])
 	r := decode[result.Report](t, succeed(t, "explain", "--json", "--calibrate", "none", "--model", model, "--data", data, "--test-data", data, "--index", "3"))
 	require.InDelta(t, float64(r.Input.Label), float64(r.Prediction.Mean[0]), e.TargetSD[0])

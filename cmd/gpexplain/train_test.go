@@ -33,7 +33,7 @@ func TestTrainMetadata(t *testing.T) {
 	require.Equal(t, 100, r.Examples)
 	require.GreaterOrEqual(t, float64(r.TrainAccuracy), 0.5)
 
-	meta := decode[inspection](t, succeed(t, "inspect", "--json", "--model", model)).Metadata
+	meta := decode[result.Inspection](t, succeed(t, "inspect", "--json", "--model", model)).Metadata
 	require.Equal(t, "9,4", meta[problem.KeyClasses])
 	require.Equal(t, "3", meta[problem.KeyPrecision])
 	require.Equal(t, "bernoulli", meta[problem.KeyLikelihood])

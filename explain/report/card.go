@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -9,20 +10,11 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 )
 
-// A Card describes a network with its posterior to those who are to use it, or to approve of it: what it predicts, from
-// what it was made, what was assumed and checked, and what to know before its answers are trusted.
-type Card struct {
-	Fit *result.Fit
-	result.Origin
-	Predicts string   // what, from what, in a sentence
-	Classes  []string // nil for a regression
-	Holds    string   // which personal data the posterior's file may hold, in a sentence
-}
-
-// WriteMarkdown writes the card as Markdown.
-func (c *Card) WriteMarkdown(w io.Writer) error {
+// WriteCard writes a card as Markdown: what is predicted, from what it was made, what was assumed and checked, and what
+// to know before its answers are trusted.
+func WriteCard(w io.Writer, c *result.Card) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n%s\n", plainMarkdown(filepath.Base(c.Model)), plainMarkdown(c.Predicts))
+	fmt.Fprintf(&b, "# %s\n\n%s\n", plainMarkdown(filepath.Base(c.Model)), plainMarkdown(predicts(c)))
 	if c.Classes != nil {
 		fmt.Fprintf(&b, "Its classes are %s.\n", plainMarkdown(strings.Join(c.Classes, ", ")))
 	}
@@ -33,15 +25,39 @@ func (c *Card) WriteMarkdown(w io.Writer) error {
 			fmt.Fprintf(&b, "- %s\n", plainMarkdown(capital(text)))
 		}
 	}
-	for _, group := range originWriter(c.Origin, c.Fit, &result.Timings{}).facts() {
+	for _, group := range originWriter(c.Origin, &c.Fit, &result.Timings{}).facts() {
 		fmt.Fprintf(&b, "\n## %s\n\n| | | |\n|---|---|---|\n", group.Title)
 		for _, x := range group.Facts {
 			fmt.Fprintf(&b, "| %s | %s | %s |\n", plainMarkdown(x.Name), plainMarkdown(x.Value), plainMarkdown(x.Note))
 		}
 	}
-	fmt.Fprintf(&b, "\n## What it holds and what it does not say\n\n- %s\n- %s\n", c.Holds, result.NoCause)
+	fmt.Fprintf(&b, "\n## What it holds and what it does not say\n\n- %s\n- %s\n", holds[c.Holds], result.NoCause)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// holds says which personal data the posterior's file may hold.
+var holds = map[result.Held]string{
+	result.NoFile:         "No file of a posterior was written.",
+	result.NoInputs:       "The posterior's file holds no training inputs; it names training rows by their number, identifier and label.",
+	result.AllInputs:      "The posterior's file holds the training inputs, which may be personal data.",
+	result.InducingInputs: "The posterior's file holds the inputs of the inducing rows, which may be personal data, and number, identifier and label of all training rows.",
+}
+
+// predicts says in a sentence what is predicted, from what.
+func predicts(c *result.Card) string {
+	what := cmp.Or(c.Quantity, "a number")
+	switch {
+	case c.Classes != nil:
+		what = fmt.Sprintf("which of %d classes a row is of", len(c.Classes))
+	case c.Labels != nil:
+		what = fmt.Sprintf("which of the labels %s a row has", strings.Join(c.Labels, ", "))
+	}
+	from := fmt.Sprintf("a picture of shape %v", c.InputShape)
+	if c.Columns != nil {
+		from = "the columns " + strings.Join(c.Columns, ", ")
+	}
+	return "It predicts " + what + ", from " + from + "."
 }
 
 // markdown are the characters that mean something in a line of Markdown.

@@ -27,24 +27,12 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// Exported says what was written by Export.
-type Exported struct {
-	Bytes     int                     `json:"bytes"`
-	Outputs   []string                `json:"outputs"`
-	Terms     int                     `json:"terms"` // listed for each row; 0 for none
-	Errors    map[string]result.Float `json:"errors"`
-	Rows      int                     `json:"rows"` // training rows that Errors are the largest over
-	FarErrors map[string]result.Float `json:"far_errors"`
-	FarRows   int                     `json:"far_rows"` // rows far from the data that FarErrors are the largest over
-	Bounds    map[string]result.Float `json:"bounds"`   // of the link's own errors, for any mean and covariance
-}
-
 // exportBytes is the size of a file beyond which Export refuses.
 const exportBytes = 1 << 30
 
 // Export returns the network and the posterior as a graph of ONNX operators, with the largest terms of the sum over
 // training examples. It compares the graph with the library on some training rows.
-func (q *Posterior) Export(ctx context.Context, p *problem.Problem, top int) ([]byte, *Exported, error) {
+func (q *Posterior) Export(ctx context.Context, p *problem.Problem, top int) ([]byte, *result.Exported, error) {
 	// S and the terms are most of the file. They are refused before anything is computed.
 	rows, n := int64(0), int64(p.Examples.Train.Len())
 	if q.weights == nil && q.How.Name != "parameters" {
@@ -77,7 +65,7 @@ func (q *Posterior) Export(ctx context.Context, p *problem.Problem, top int) ([]
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s cannot be exported: %w", p.Model.Name, err)
 	}
-	r := &Exported{Terms: a.Top, Errors: map[string]result.Float{}, FarErrors: map[string]result.Float{}, Bounds: map[string]result.Float{}}
+	r := &result.Exported{Schema: "funcgp/export/1", Terms: a.Top, Errors: map[string]result.Float{}, FarErrors: map[string]result.Float{}, Bounds: map[string]result.Float{}}
 	for name, v := range a.Bounds() {
 		r.Bounds[name] = result.Float(v)
 	}
@@ -251,7 +239,7 @@ const exportChecked = 64
 
 // checkExport runs the graph and the library on training rows, and on rows far from them, and writes the largest
 // differences to r.
-func (q *Posterior) checkExport(ctx context.Context, p *problem.Problem, data []byte, r *Exported) error {
+func (q *Posterior) checkExport(ctx context.Context, p *problem.Problem, data []byte, r *result.Exported) error {
 	n := min(exportChecked, p.Examples.Train.Len())
 	rows := p.Examples.Train.Slice(0, n)
 	raw, err := rows.Set.Read(ctx, rows.Pos)

@@ -22,7 +22,7 @@ func IsAutoencoder(ctx context.Context, f *Flags) bool {
 	if f.Model.Path == "" {
 		return false
 	}
-	net, err := network.ReadONNXFile(ctx, f.Model.Path, &network.ReadOptions{MaxMemory: f.Model.memory})
+	net, err := network.ReadONNXFile(ctx, f.Model.Path, &network.ReadOptions{MaxMemory: f.Model.Memory})
 	return err == nil && net.Metadata()[KeyCode] != ""
 }
 

@@ -36,7 +36,7 @@ type ModelFlags struct {
 	Output        string   // a tensor of the graph; "" is the only output
 	Bind          []string // sizes of open dimensions and values of inputs, NAME=VALUE
 	Columns       []string // of inputs, NAME=COLUMNS
-	memory        int64    // that of the limits
+	Memory        int64    // that of the limits
 
 	Net    *network.Network // in place of a file; nil for none
 	held   []byte           // an ONNX file that a posterior's file holds; nil for none
@@ -92,7 +92,7 @@ func (s *Flags) Check(given func(flag string) bool, texts map[string]string) err
 	if err := s.Limits.Check(given); err != nil {
 		return err
 	}
-	s.Model.memory = s.Limits.Memory
+	s.Model.Memory = s.Limits.Memory
 	if err := s.Model.checkBind(); err != nil {
 		return err
 	}

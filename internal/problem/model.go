@@ -52,7 +52,7 @@ func ReadModel(ctx context.Context, c *job.Job, f *ModelFlags) (*Model, error) {
 	if f.held != nil {
 		m.Name, held = f.heldIn, f.held
 	}
-	o := &network.ReadOptions{Freeze: f.Freeze, Learn: f.Learn, Output: f.Output, Bind: f.bound(), MaxMemory: f.memory}
+	o := &network.ReadOptions{Freeze: f.Freeze, Learn: f.Learn, Output: f.Output, Bind: f.Bound(), MaxMemory: f.Memory}
 	var err error
 	switch {
 	case f.Net != nil:
@@ -98,8 +98,8 @@ func (f *ModelFlags) checkBind() error {
 	return nil
 }
 
-// bound is --bind by name.
-func (f *ModelFlags) bound() map[string]string {
+// Bound is --bind by name.
+func (f *ModelFlags) Bound() map[string]string {
 	out := map[string]string{}
 	for _, text := range f.Bind {
 		name, value := network.CutBinding(text)
