@@ -137,11 +137,11 @@ func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 	}
 	post := inference.Front(c.Job, p, q).(*funcgp.Posterior)
 	asked.Subset = rows
-	return s.predict(ctx, c, p, post, inference.FrontRows(post, asked).(*funcgp.Rows))
+	return s.predict(ctx, c, post, inference.FrontRows(post, asked).(*funcgp.Rows))
 }
 
 // predict writes the predictions of rows, and what they say together, in every form that was asked for.
-func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *problem.Problem, post *funcgp.Posterior, rows *funcgp.Rows) error {
+func (s *predictVerb) predict(ctx context.Context, c *console.Console, post *funcgp.Posterior, rows *funcgp.Rows) error {
 	o := &funcgp.PredictOptions{Link: s.link, Samples: s.samples}
 	if s.coverage.Share != nil {
 		o.Coverage = *s.coverage.Share
@@ -173,13 +173,13 @@ func (s *predictVerb) predict(ctx context.Context, c *console.Console, p *proble
 	if err := out.Flush(); err != nil {
 		return err
 	}
-	from, err := origin(ctx, c, p, s.html != "")
+	from, err := originOf(ctx, c, post, s.html != "")
 	if err != nil {
 		return err
 	}
 	all.Timings = c.TimingsSoFar()
 	var unread error
-	page := &report.PredictionPage{Predictions: all, Quantity: job.OneLine(job.Cut(post.Info().Target, 40)), Test: rows.Pictures(ctx, &unread), Train: p.Examples.Pictures(ctx, p.Examples.Train, &unread), Origin: from}
+	page := &report.PredictionPage{Predictions: all, Quantity: job.OneLine(job.Cut(post.Info().Target, 40)), Test: rows.Pictures(ctx, &unread), Train: post.Pictures(ctx, &unread), Origin: from}
 	if err := writePage(c, s.html, page.WriteHTML, &unread); err != nil {
 		return err
 	}
