@@ -31,7 +31,7 @@ func TestBind(t *testing.T) {
 		y.Set(i, 0, float64(i)/7+float64(i%3))
 	}
 	data := funcgp.Data{X: x, Y: y}
-	options := &funcgp.FitOptions{Likelihood: "gaussian", Standardize: "no", Prior: funcgp.Precision(1), NoiseVariance: .1}
+	options := &funcgp.FitOptions{Likelihood: "gaussian", Standardize: "no", Prior: funcgp.Precision(1), NoiseVariance: new(.1)}
 	predict := func(p *funcgp.Posterior, err error) []float64 {
 		require.NoError(t, err)
 		defer p.Close()

@@ -80,7 +80,7 @@ func table(ctx context.Context) *funcgp.Posterior {
 	}
 	data := funcgp.Data{X: x, Y: y, Columns: []string{"a", "b"}}
 	return must(funcgp.Fit(ctx, funcgp.Model{Network: net}, data,
-		&funcgp.FitOptions{Likelihood: "gaussian", Standardize: "no", Prior: funcgp.Precision(1), NoiseVariance: .1}))
+		&funcgp.FitOptions{Likelihood: "gaussian", Standardize: "no", Prior: funcgp.Precision(1), NoiseVariance: new(.1)}))
 }
 
 // drawn is a picture of a vertical line, dark on light.

@@ -1,9 +1,9 @@
 package funcgp
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 
@@ -38,11 +38,12 @@ type Posterior struct {
 	closed chan struct{} // closed once the last call after Close ends; nil while the posterior is open
 }
 
-// OpenOptions are the options of Open.
+// OpenOptions are the options of Open. What they say of model, data and fit must be what the file says.
 type OpenOptions struct {
 	Limits
-	Model string // an ONNX file in place of the one that the file remembers
-	Data  string // data in place of what the file remembers
+	Model Model // in place of the one that the file remembers
+	Data  Data  // in place of what the file remembers
+	Fit   FitOptions
 }
 
 // Open opens a posterior that Save or gpexplain fit wrote, by any method. The options may be nil. Model and data are where the file
@@ -51,9 +52,12 @@ func Open(ctx context.Context, path string, o *OpenOptions) (*Posterior, error) 
 	if o == nil {
 		o = &OpenOptions{}
 	}
-	q := &problem.Flags{Model: problem.ModelFlags{Path: o.Model}, Data: problem.DataFlags{Name: o.Data}, Limits: problem.LimitFlags{Memory: o.Memory}}
-	return start(ctx, q, path, &o.Limits, func(ctx context.Context, c *job.Job, p *problem.Problem) (*problem.Problem, *inference.Posterior, error) {
-		post, err := inference.Answer(ctx, c, p, nil, "loo")
+	fit := o.Fit
+	if fit.Memory == 0 && fit.Progress == nil {
+		fit.Limits = o.Limits
+	}
+	return start(ctx, &o.Model, &o.Data, &fit, path, func(ctx context.Context, c *job.Job, p *problem.Problem) (*problem.Problem, *inference.Posterior, error) {
+		post, err := inference.Answer(ctx, c, p, nil, cmp.Or(fit.Calibrate, "loo"))
 		return p, post, err
 	})
 }
@@ -65,79 +69,41 @@ func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error
 	if o == nil {
 		o = &FitOptions{}
 	}
-	q := &problem.Flags{
-		Model: m.flags(),
-		Data: problem.DataFlags{Name: d.Source, TestFile: d.TestFile, ValidFile: d.ValidFile, Target: d.Target, ID: d.ID, Weights: d.RowWeights,
-			ClassText: problem.JoinNames(d.Classes), ClassNameText: problem.JoinNames(d.ClassNames), Count: d.TrainCount, RowsFile: d.TrainFile},
-		Task:    problem.TaskFlags{Likelihood: o.Likelihood, ClassWeights: o.ClassWeights},
-		Limits:  problem.LimitFlags{Seed: o.Seed, Memory: o.Memory},
-		Scaling: problem.ScalingFlags{Standardize: o.Standardize},
-	}
-	if d.X != nil {
-		var err error
-		if q.Data.Held, err = d.held(m.Network); err != nil {
-			return nil, err
-		}
-	}
-	if o.LabelSmoothing != 0 {
-		q.Task.Smoothing = &o.LabelSmoothing
-	}
-	if o.NoiseVariance != 0 {
-		q.Task.Noise = &o.NoiseVariance
-	}
-	at, tune := "", ""
-	switch o.Prior.kind {
-	case "":
-	case "decay":
-		q.Task.WeightDecay = &o.Prior.value
-	case "precision":
-		q.Task.Precision = &o.Prior.value
-	case "stated":
-		at = o.Prior.kind
-	case "g": // which takes the training rows
-	default:
-		tune = o.Prior.kind
-	}
-	flags := &inference.Flags{Method: o.Method.Name, Inducing: o.Method.Inducing, Within: o.Method.Within, Selection: o.Method.Select, At: at, Tune: tune}
+	flags := inference.FlagsOf(o)
 	if err := flags.Check(); err != nil {
 		return nil, named(err)
 	}
-	calibrate := o.Calibrate
-	switch {
-	case o.AtTheta:
-		calibrate = ""
-	case calibrate == "":
-		calibrate = "loo"
-	}
-	return start(ctx, q, "", &o.Limits, func(ctx context.Context, c *job.Job, p *problem.Problem) (*problem.Problem, *inference.Posterior, error) {
+	return start(ctx, &m, &d, o, "", func(ctx context.Context, c *job.Job, p *problem.Problem) (*problem.Problem, *inference.Posterior, error) {
 		c.Force = o.Force
 		p, err := p.Grouped(ctx, c)
-		if err == nil && o.Prior.kind == "g" {
+		if err == nil && o.Prior.G {
 			p, err = inference.WithGPrior(ctx, c, p)
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-		post, err := inference.FitCalibrated(ctx, c, p, flags, inference.Options{AtTheta: o.AtTheta, Linear: o.AtTheta}, calibrate)
+		if o.AtTheta {
+			post, err := inference.FitCalibrated(ctx, c, p, flags, inference.Options{AtTheta: true, Linear: true}, "")
+			return p, post, err
+		}
+		w := inference.WeightFlags{Structure: o.Structure, Predictive: cmp.Or(o.Predictive, "glm"), Samples: cmp.Or(o.Samples, 1000)}
+		post, err := w.Answer(ctx, c, p, flags, cmp.Or(o.Calibrate, "loo"))
 		return p, post, err
 	})
 }
 
-// flags are the flags of the command that name the model.
-func (m *Model) flags() problem.ModelFlags {
-	f := problem.ModelFlags{Path: m.File, Net: m.Network, Freeze: m.Freeze, Learn: m.Learn, Output: m.Output}
-	for _, name := range slices.Sorted(maps.Keys(m.Bind)) {
-		f.Bind = append(f.Bind, name+"="+m.Bind[name])
-	}
-	return f
-}
-
 // start reads what a posterior is made from and makes it.
-func start(ctx context.Context, f *problem.Flags, path string, l *Limits, make func(ctx context.Context, c *job.Job, p *problem.Problem) (*problem.Problem, *inference.Posterior, error)) (_ *Posterior, err error) {
-	if err := f.CheckValues(map[string]string{"posterior": path}); err != nil {
+func start(ctx context.Context, m *Model, d *Data, o *FitOptions, path string, make func(ctx context.Context, c *job.Job, p *problem.Problem) (*problem.Problem, *inference.Posterior, error)) (_ *Posterior, err error) {
+	f := &problem.Flags{Model: problem.ModelFlags{ModelOptions: *m}, Data: problem.DataFlags{DataOptions: *d}, Task: problem.TaskFlags{FitOptions: *o}}
+	if d.X != nil {
+		if f.Data.Held, err = held(d, m.Network); err != nil {
+			return nil, err
+		}
+	}
+	if err := f.Check(path); err != nil {
 		return nil, named(err)
 	}
-	c := job.New(job.Progress(l.Progress))
+	c := job.New(job.Progress(o.Progress))
 	defer func() {
 		if err != nil {
 			c.Close()
@@ -152,7 +118,7 @@ func start(ctx context.Context, f *problem.Flags, path string, l *Limits, make f
 		return nil, named(err)
 	}
 	q := answering(c, p, post)
-	q.held = f.Model.Net != nil || f.Data.Held != nil
+	q.held = m.Network != nil || f.Data.Held != nil
 	return q, nil
 }
 

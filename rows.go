@@ -59,7 +59,7 @@ func (r *Rows) Pictures(ctx context.Context, err *error) func(row result.Index) 
 func (r *Rows) Notes() []string { return append([]string(nil), r.asked.Notes...) }
 
 // held are the rows of d in memory. Their inputs have the shape that the network takes, if it is known.
-func (d *Data) held(net *network.Network) (*dataset.Data, error) {
+func held(d *Data, net *network.Network) (*dataset.Data, error) {
 	n, dim := d.X.Dims()
 	if d.Y == nil || d.Y.RawMatrix().Rows != n {
 		return nil, fmt.Errorf("funcgp: X has %d rows, and Y must have as many", n)

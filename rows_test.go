@@ -70,7 +70,7 @@ func TestRowsThatAreWrong(t *testing.T) {
 		y.Set(i, 0, float64(i%5))
 	}
 	data := funcgp.Data{X: x, Y: y, Columns: []string{"a", "b"}}
-	o := &funcgp.FitOptions{Likelihood: "gaussian", Standardize: "no", Prior: funcgp.Precision(1), NoiseVariance: .1}
+	o := &funcgp.FitOptions{Likelihood: "gaussian", Standardize: "no", Prior: funcgp.Precision(1), NoiseVariance: new(.1)}
 	q := testref.Must(funcgp.Fit(t.Context(), funcgp.Model{Network: net}, data, o))(t)
 	defer q.Close()
 	require.ErrorContains(t, testref.Err(q.Rows(t.Context(), mat.NewDense(2, 3, []float64{1, 2, 3, 4, 5, math.Inf(1)}), "b", "c", "a")), `the rows: row 1, column 1 (a): +Inf is not finite`)

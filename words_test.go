@@ -49,9 +49,8 @@ func TestErrorsNameGo(t *testing.T) {
 			where, field = "", name
 		}
 		found := false
-		for _, of := range []any{Model{}, Data{}, Method{}, FitOptions{}, SaveOptions{}, PredictOptions{}, ExplainOptions{}, Limits{}} {
-			ty := reflect.TypeOf(of)
-			if _, has := ty.FieldByName(field); has && (where == "" || where == ty.Name()) {
+		for of, value := range map[string]any{"Model": Model{}, "Data": Data{}, "Method": Method{}, "FitOptions": FitOptions{}, "SaveOptions": SaveOptions{}, "PredictOptions": PredictOptions{}, "ExplainOptions": ExplainOptions{}, "Limits": Limits{}} {
+			if _, has := reflect.TypeOf(value).FieldByName(field); has && (where == "" || where == of) {
 				found = true
 			}
 		}

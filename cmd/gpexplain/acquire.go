@@ -19,7 +19,7 @@ import (
 )
 
 type acquireVerb struct {
-	common    problem.Flags
+	common    flags.Common
 	posterior inference.Flags
 
 	pool, csv  string
@@ -61,7 +61,7 @@ func (s *acquireVerb) add(c *cobra.Command) {
 }
 
 func (s *acquireVerb) run(ctx context.Context, c *console.Console) error {
-	p, err := problem.OpenGrouped(ctx, c.Job, &s.common, s.posterior.File)
+	p, err := problem.OpenGrouped(ctx, c.Job, &s.common.Flags, s.posterior.File)
 	if err != nil {
 		return err
 	}

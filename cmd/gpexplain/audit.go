@@ -18,7 +18,7 @@ import (
 )
 
 type auditVerb struct {
-	common    problem.Flags
+	common    flags.Common
 	posterior inference.Flags
 
 	calibrate string
@@ -79,7 +79,7 @@ func (s *auditVerb) add(c *cobra.Command) {
 }
 
 func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
-	p, err := problem.OpenGrouped(ctx, c.Job, &s.common, s.posterior.File)
+	p, err := problem.OpenGrouped(ctx, c.Job, &s.common.Flags, s.posterior.File)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 type cardVerb struct {
-	common    problem.Flags
+	common    flags.Common
 	posterior inference.Flags
 	out       string
 }
@@ -49,7 +49,7 @@ func (s *cardVerb) run(ctx context.Context, c *console.Console) error {
 	if c.JSON {
 		return job.Usagef("card writes Markdown; what it says is in the JSON of gpexplain predict, as fit and record")
 	}
-	p, err := problem.OpenGrouped(ctx, c.Job, &s.common, s.posterior.File)
+	p, err := problem.OpenGrouped(ctx, c.Job, &s.common.Flags, s.posterior.File)
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ type verb struct {
 
 // command makes the verb a command that speaks on con and takes the common
 // flags beside its own.
-func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Command {
+func (v *verb) command(con *console.Console, common *flags.Common) *cobra.Command {
 	c := &cobra.Command{Use: v.name, Short: v.short, Long: v.long, Example: v.example, Args: cobra.NoArgs, DisableFlagsInUseLine: true}
 	if v.operand != "" {
 		c.Use, c.Args = v.name+" "+v.operand, cobra.ArbitraryArgs
@@ -178,7 +178,7 @@ func (v *verb) command(con *console.Console, common *problem.Flags) *cobra.Comma
 			return err
 		}
 		con.Begin()
-		end, err := flags.Apply(&common.Limits)
+		end, err := flags.Apply(common)
 		if err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 type evidenceVerb struct {
-	common    problem.Flags
+	common    flags.Common
 	posterior inference.Flags
 	optimize  optimizeFlags
 }
@@ -63,7 +63,7 @@ evidence of the network, rows, prior and method of that file.`,
 }
 
 func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
-	p, err := problem.OpenGrouped(ctx, c.Job, &s.common, s.posterior.File)
+	p, err := problem.OpenGrouped(ctx, c.Job, &s.common.Flags, s.posterior.File)
 	if err != nil {
 		return err
 	}

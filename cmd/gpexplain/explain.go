@@ -27,7 +27,7 @@ import (
 )
 
 type explainVerb struct {
-	common    problem.Flags
+	common    flags.Common
 	posterior inference.Flags
 
 	calibrate string
@@ -157,7 +157,7 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	}
 	if s.part.text != "" {
 		// Write what a part of the training rows contributes to predictions.
-		p, err := problem.Open(ctx, c.Job, &s.common, s.posterior.File)
+		p, err := problem.Open(ctx, c.Job, &s.common.Flags, s.posterior.File)
 		if err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 		_, err = fmt.Fprintf(c.Out, "wrote %s: part %v, %d training rows from the %s, for %d explained rows\n", s.part.out, s.part.part, done.Len(), ordinal(lo), len(done.Explanations()))
 		return err
 	}
-	p, err := problem.Open(ctx, c.Job, &s.common, s.posterior.File)
+	p, err := problem.Open(ctx, c.Job, &s.common.Flags, s.posterior.File)
 	if err != nil {
 		return err
 	}

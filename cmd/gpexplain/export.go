@@ -18,7 +18,7 @@ import (
 )
 
 type exportVerb struct {
-	common    problem.Flags
+	common    flags.Common
 	posterior inference.Flags
 
 	weights   inference.WeightFlags
@@ -87,7 +87,7 @@ func (s *exportVerb) add(c *cobra.Command) {
 
 // open opens the problem and its posterior.
 func (s *exportVerb) open(ctx context.Context, c *console.Console) (*problem.Problem, *inference.Posterior, error) {
-	p, err := problem.OpenGrouped(ctx, c.Job, &s.common, s.posterior.File)
+	p, err := problem.OpenGrouped(ctx, c.Job, &s.common.Flags, s.posterior.File)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 type fitVerb struct {
-	common    problem.Flags
+	common    flags.Common
 	posterior inference.Flags
 
 	calibrate string
@@ -143,7 +143,7 @@ type fitReport struct {
 func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 	if s.shard.asked() {
 		// Select inducing examples, or compute a part of the sums.
-		p, err := problem.OpenFile(ctx, c.Job, &s.common, s.shard.inducing, problem.InducingFile)
+		p, err := problem.OpenFile(ctx, c.Job, &s.common.Flags, s.shard.inducing, problem.InducingFile)
 		if err != nil {
 			return err
 		}
@@ -176,7 +176,7 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 	if err := o.ReadCheckpoint(c.Job, gp.MemoryBudget(s.common.Limits.Memory)); err != nil {
 		return err
 	}
-	p, err := problem.Open(ctx, c.Job, &s.common, s.posterior.File)
+	p, err := problem.Open(ctx, c.Job, &s.common.Flags, s.posterior.File)
 	if err != nil {
 		return err
 	}

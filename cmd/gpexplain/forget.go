@@ -29,7 +29,7 @@ import (
 )
 
 type forgetVerb struct {
-	common    problem.Flags
+	common    flags.Common
 	posterior inference.Flags
 
 	rows   []int  // of the original file
@@ -94,7 +94,7 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 			return err
 		}
 	}
-	old, err := problem.Open(ctx, c.Job, &s.common, s.posterior.File)
+	old, err := problem.Open(ctx, c.Job, &s.common.Flags, s.posterior.File)
 	if err != nil {
 		return err
 	}

@@ -231,7 +231,7 @@ func TestBundleWithoutInputs(t *testing.T) {
 		require.NoError(t, p.Save(t.Context(), fewer, &funcgp.SaveOptions{Bundle: true, WithoutInputs: true}))
 		q := testref.Must(funcgp.Open(t.Context(), fewer, nil))(t)
 		require.ErrorContains(t, q.Save(t.Context(), again, nil), "copy that file")
-		q = testref.Must(funcgp.Open(t.Context(), fewer, &funcgp.OpenOptions{Data: c.data.Source}))(t)
+		q = testref.Must(funcgp.Open(t.Context(), fewer, &funcgp.OpenOptions{Data: funcgp.Data{Source: c.data.Source}}))(t)
 		require.NoError(t, q.Save(t.Context(), again, nil))
 		var want []funcgp.Prediction
 		for _, path := range []string{all, fewer, again} {
@@ -252,7 +252,7 @@ func TestBundleWithoutInputs(t *testing.T) {
 			require.ErrorContains(t, err, "the inputs of this training row were left out of the file")
 			require.ErrorContains(t, err, "Data.Source")
 		}
-		q = testref.Must(funcgp.Open(t.Context(), fewer, &funcgp.OpenOptions{Data: c.data.Source}))(t)
+		q = testref.Must(funcgp.Open(t.Context(), fewer, &funcgp.OpenOptions{Data: funcgp.Data{Source: c.data.Source}}))(t)
 		rows := testref.Must(q.ReadCSV(t.Context(), strings.NewReader(read(t, c.data.TestFile))))(t)
 		require.NoError(t, testref.Err(q.Explain(t.Context(), rows.Slice(0, 1), nil)))
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 type importancesVerb struct {
-	common    problem.Flags
+	common    flags.Common
 	posterior inference.Flags
 
 	top  int
@@ -48,7 +48,7 @@ func (s *importancesVerb) add(c *cobra.Command) {
 }
 
 func (s *importancesVerb) run(ctx context.Context, c *console.Console) error {
-	p, err := problem.OpenGrouped(ctx, c.Job, &s.common, s.posterior.File)
+	p, err := problem.OpenGrouped(ctx, c.Job, &s.common.Flags, s.posterior.File)
 	if err != nil {
 		return err
 	}

@@ -17,12 +17,11 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
 func inspectCommand(con *console.Console) *cobra.Command {
-	var common problem.Flags
+	var common flags.Common
 	operators := false
 	v := &verb{
 		name:  "inspect",
@@ -76,7 +75,7 @@ read of any model.`,
 				return err
 			}
 			f := &common.Model
-			x, err := funcgp.Inspect(ctx, funcgp.Model{File: f.Path, Freeze: f.Freeze, Learn: f.Learn, Output: f.Output, Bind: f.Bound()}, &funcgp.Limits{Memory: common.Limits.Memory})
+			x, err := funcgp.Inspect(ctx, f.ModelOptions, &funcgp.Limits{Memory: common.Limits.Memory})
 			if err != nil {
 				return err
 			}

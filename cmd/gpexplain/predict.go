@@ -19,7 +19,7 @@ import (
 )
 
 type predictVerb struct {
-	common    problem.Flags
+	common    flags.Common
 	posterior inference.Flags
 	coder     coder.Flags
 
@@ -115,10 +115,10 @@ func (s *predictVerb) check(c *cobra.Command) error {
 }
 
 func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
-	if s.coder.Asked() || problem.IsAutoencoder(ctx, &s.common) {
-		return coder.Predict(ctx, c, &s.common, &s.coder, &s.which)
+	if s.coder.Asked() || problem.IsAutoencoder(ctx, &s.common.Flags) {
+		return coder.Predict(ctx, c, &s.common.Flags, &s.coder, &s.which)
 	}
-	p, err := problem.Open(ctx, c.Job, &s.common, s.posterior.File)
+	p, err := problem.Open(ctx, c.Job, &s.common.Flags, s.posterior.File)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 
 // A reconstructVerb shows what an autoencoder makes of rows.
 type reconstructVerb struct {
-	common problem.Flags
+	common flags.Common
 	coder  coder.Flags
 	which  problem.RowFlags
 	shown  coder.Shown
@@ -69,5 +69,5 @@ func (s *reconstructVerb) check(c *cobra.Command) error {
 }
 
 func (s *reconstructVerb) run(ctx context.Context, c *console.Console) error {
-	return coder.Reconstruct(ctx, c, &s.common, &s.coder, &s.which, &s.shown)
+	return coder.Reconstruct(ctx, c, &s.common.Flags, &s.coder, &s.which, &s.shown)
 }

@@ -25,7 +25,7 @@ import (
 )
 
 type serveVerb struct {
-	common    problem.Flags
+	common    flags.Common
 	posterior inference.Flags
 
 	calibrate string
@@ -285,7 +285,7 @@ func (s *serveVerb) announce(c *console.Console, addr net.Addr) error {
 // posteriorOf fits or loads the posterior.
 func (s *serveVerb) posteriorOf(ctx context.Context, c *console.Console) (*funcgp.Posterior, error) {
 	s.common.Data.InMemory = true
-	p, err := problem.OpenGrouped(ctx, c.Job, &s.common, s.posterior.File)
+	p, err := problem.OpenGrouped(ctx, c.Job, &s.common.Flags, s.posterior.File)
 	if err != nil {
 		return nil, err
 	}

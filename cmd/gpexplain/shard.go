@@ -120,7 +120,7 @@ func (r *partReport) text(c *console.Console) error {
 func ordinal(i int) string { return fmt.Sprintf("one at position %d", i) }
 
 type mergeVerb struct {
-	common    problem.Flags
+	common    flags.Common
 	calibrate string
 	missing   bool
 
@@ -204,7 +204,7 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	p, q, err := inference.MergeSet(ctx, c.Job, &s.common, set, s.inducing, s.out, s.calibrate)
+	p, q, err := inference.MergeSet(ctx, c.Job, &s.common.Flags, set, s.inducing, s.out, s.calibrate)
 	if err != nil {
 		return err
 	}

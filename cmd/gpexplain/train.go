@@ -25,7 +25,7 @@ import (
 )
 
 type trainVerb struct {
-	common problem.Flags
+	common flags.Common
 
 	archName, activation string
 	dropout              float64
@@ -128,7 +128,7 @@ func (s *trainVerb) run(ctx context.Context, c *console.Console) error {
 		if s.given("lr") {
 			d.Rate = s.descent.rate
 		}
-		r, err := coder.Train(ctx, c, &s.common, &s.coder, d, s.out)
+		r, err := coder.Train(ctx, c, &s.common.Flags, &s.coder, d, s.out)
 		if err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func (s *trainVerb) run(ctx context.Context, c *console.Console) error {
 	}
 	f := &s.common
 	outputs := func(d *dataset.Data, classes []int) int { return s.arch.outputs(d, f.Task.Likelihood, classes) }
-	p, err := problem.OpenToTrain(ctx, c.Job, f, "the "+s.archName+" network", outputs, s.plan)
+	p, err := problem.OpenToTrain(ctx, c.Job, &f.Flags, "the "+s.archName+" network", outputs, s.plan)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 type validateVerb struct {
-	common    problem.Flags
+	common    flags.Common
 	posterior inference.Flags
 	tolerance float64
 }
@@ -50,7 +50,7 @@ func (s *validateVerb) add(c *cobra.Command) {
 }
 
 func (s *validateVerb) run(ctx context.Context, c *console.Console) error {
-	p, err := problem.OpenGrouped(ctx, c.Job, &s.common, "")
+	p, err := problem.OpenGrouped(ctx, c.Job, &s.common.Flags, "")
 	if err != nil {
 		return err
 	}

@@ -40,17 +40,18 @@ func newPosterior(t testing.TB, args ...string) *funcgp.Posterior {
 		return p
 	}
 	o := &problem.Flags{}
-	d := &o.Data
+	d, classes := &o.Data, ""
 	f := flag.NewFlagSet("", flag.ContinueOnError)
-	for name, to := range map[string]*string{"data": &d.Name, "test-data": &d.TestFile, "target": &d.Target, "id": &d.ID, "model": &o.Model.Path, "train-index": &d.RowsFile, "classes": &d.ClassText} {
+	for name, to := range map[string]*string{"data": &d.Source, "test-data": &d.TestFile, "target": &d.Target, "id": &d.ID, "model": &o.Model.File, "train-index": &d.TrainFile, "classes": &classes} {
 		f.StringVar(to, name, "", "")
 	}
-	f.IntVar(&d.Count, "train-count", 0, "")
+	f.IntVar(&d.TrainCount, "train-count", 0, "")
 	method, calibrate := f.String("method", "", ""), f.String("calibrate", "loo", "")
 	inducing, refit := f.Int("inducing", 0, ""), f.Bool("refit", false, "")
 	require.NoError(t, f.Parse(args))
+	d.Classes = testref.Must(problem.SplitNames(classes))(t)
 	q := &inference.Flags{Method: *method, Inducing: *inducing, Refit: *refit}
-	require.NoError(t, o.CheckValues(nil))
+	require.NoError(t, o.Check(""))
 	c := job.New(nil)
 	p := testref.Must(problem.Open(t.Context(), c, o, ""))(t)
 	post := testref.Must(inference.Answer(t.Context(), c, p, q, *calibrate))(t)

@@ -22,6 +22,12 @@ type Flags struct {
 	File              string // a saved posterior; "" fits one
 }
 
+// FlagsOf are what options of a fit say of the method.
+func FlagsOf(o *problem.FitOptions) *Flags {
+	m := &o.Method
+	return &Flags{Method: m.Name, Selection: m.Select, Inducing: m.Inducing, Within: m.Within, Certify: m.Certify, Refit: o.Refit, At: o.Prior.At, Tune: o.Prior.Tune}
+}
+
 // The values of --method, --select and --tune-prior.
 var (
 	Methods    = append(slices.Clone(problem.Methods), methodAuto)

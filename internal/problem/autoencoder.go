@@ -19,10 +19,10 @@ func (m *Model) Code() string { return m.Net.Metadata()[KeyCode] }
 // IsAutoencoder tells whether the file of the model records that it is an autoencoder. What is wrong with the file,
 // opening the problem says.
 func IsAutoencoder(ctx context.Context, f *Flags) bool {
-	if f.Model.Path == "" {
+	if f.Model.File == "" {
 		return false
 	}
-	net, err := network.ReadONNXFile(ctx, f.Model.Path, &network.ReadOptions{MaxMemory: f.Model.Memory})
+	net, err := network.ReadONNXFile(ctx, f.Model.File, &network.ReadOptions{MaxMemory: f.Model.Memory})
 	return err == nil && net.Metadata()[KeyCode] != ""
 }
 
@@ -67,7 +67,7 @@ func OpenAutoencoder(ctx context.Context, c *job.Job, f *Flags, src AutoencoderS
 	if err != nil {
 		return nil, err
 	}
-	classes, err := f.Data.Classes(d)
+	classes, err := f.Data.labels(d)
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +81,8 @@ func OpenAutoencoder(ctx context.Context, c *job.Job, f *Flags, src AutoencoderS
 		return nil, fmt.Errorf("%s: an input has %d numbers (shape %v), but %s takes %d (shape %v); give --data that the model was trained on", d.Source, Elements(d.Shape), d.Shape, m.Name, want, m.Net.InputShape())
 	}
 	t := &Task{Likelihood: LikelihoodNamed("gaussian"), Classes: classes}
-	t.Precision, t.PrecisionFrom = firstPositive(f.Task.Precision, "--prior-precision", m.Meta.Precision, m.Meta.precisionFrom)
-	t.Noise, t.NoiseFrom = firstPositive(f.Task.Noise, "--noise-variance", m.Meta.Noise, m.Meta.noiseFrom)
+	t.Precision, t.PrecisionFrom = firstPositive(f.Task.Prior.Precision, "--prior-precision", m.Meta.Precision, m.Meta.precisionFrom)
+	t.Noise, t.NoiseFrom = firstPositive(f.Task.NoiseVariance, "--noise-variance", m.Meta.Noise, m.Meta.noiseFrom)
 	rows, err := chooseRows(ctx, c, &f.Data, m, t, d, nil)
 	if err != nil {
 		return nil, err

@@ -128,13 +128,13 @@ func (p *Problem) changedRows(d *dataset.Data, rows []int, flag string) (*Proble
 func (p *Problem) WithRows(ctx context.Context, c *job.Job, name, index string) (q *Problem, inside bool, err error) {
 	const flag = "--append"
 	f := p.flags.Data
-	own, err := filepath.Abs(f.Name)
+	own, err := filepath.Abs(f.source())
 	other, also := filepath.Abs(name)
 	same := !p.Saved.Header.Inputs && err == nil && also == nil && own == other
 	d := p.Examples.Data
 	added := d
 	if !same {
-		f.Name, f.TestFile, f.ValidFile, f.Split = name, "", "", nil
+		f.Source, f.TestFile, f.ValidFile, f.Split = name, "", "", nil
 		if added, err = openData(ctx, c, &f, &p.flags.Model, &p.flags.Task, p.Model, p.Limits.Memory); err != nil {
 			return nil, false, err
 		}

@@ -180,21 +180,21 @@ func openData(ctx context.Context, c *job.Job, f *DataFlags, mf *ModelFlags, tas
 		o.RealTargets = !HasClasses(lik) || !IsSoftmax(lik) && m.Outputs > 1 // several labels a row are numbers
 	}
 	o.ClassNames = append(slices.Clone(o.ClassNames), m.Meta.ClassNames...)
-	if err := m.Meta.columns(ctx, f.Name, o); err != nil {
+	if err := m.Meta.columns(ctx, f.source(), o); err != nil {
 		return nil, err
 	}
 	key := *o
 	key.MaxBytes = 0 // of what is free now
-	as := fmt.Sprintf("%q %+v", f.Name, key)
+	as := fmt.Sprintf("%q %+v", f.source(), key)
 	if m.Net != nil {
 		o.Spare = func(columns []string) []bool { return m.spare(mf, columns) }
-		as += fmt.Sprintf(" %q %v", mf.Columns, m.Net.Inputs())
+		as += fmt.Sprintf(" %q %v", mf.InputColumns, m.Net.Inputs())
 	}
 	if f.shared != nil && f.shared.as == as {
 		return f.shared.data, nil
 	}
 	o.Progress = c.Show
-	d, err := dataset.Open(ctx, f.Name, o)
+	d, err := dataset.Open(ctx, f.source(), o)
 	c.Clear()
 	if err != nil {
 		return nil, m.explainField(mf, o.Target == "", err)
@@ -217,7 +217,7 @@ func openData(ctx context.Context, c *job.Job, f *DataFlags, mf *ModelFlags, tas
 
 // newExamples forms the training targets and decides how inputs and targets are scaled. The model comes back with its
 // outputs in the units of the targets, and the noise variance of the task is in them too.
-func newExamples(ctx context.Context, c *job.Job, f *ScalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Subset) (*Model, *Examples, error) {
+func newExamples(ctx context.Context, c *job.Job, f *scalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Subset) (*Model, *Examples, error) {
 	e := &Examples{Data: d, Train: train, classes: t.Classes}
 	var err error
 	if e.Y, err = t.targets(train, m, d); err != nil {

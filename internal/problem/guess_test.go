@@ -79,7 +79,7 @@ func TestGuessOfScalerOfAllRows(t *testing.T) {
 		y[i] = 2*x[i] + .5*rng.NormFloat64()
 		fmt.Fprintf(&parts[i/n], "%v,%v\n", x[i], y[i])
 	}
-	given := ScalingFlags{Standardize: "auto", TargetMean: numbersFlag{name: "target-mean", Text: "0"}, TargetSD: numbersFlag{name: "target-sd", Text: "1"}}
+	given := FitOptions{TargetMean: Numbers{Values: []float64{0}}, TargetSD: Numbers{Values: []float64{1}}}
 	for _, seen := range []int{n, of} {
 		data := tableOf(t, parts[0].String())
 		data.Test = tableOf(t, parts[1].String()).Train
@@ -193,7 +193,7 @@ func nearlyStandardized(t *testing.T, n int, deviation, share float64) *trained 
 // Targets that are nearly standardized are told apart by the optimum of a training that came to its end. After another a warning names
 // both ways with flags that settle it; and where both give the same answers, nothing is to be warned of.
 func TestGuessOfNearTargets(t *testing.T) {
-	given := ScalingFlags{Standardize: "auto", InputMean: numbersFlag{name: "input-mean", Text: "0"}, InputSD: numbersFlag{name: "input-sd", Text: "1"}}
+	given := FitOptions{InputMean: Numbers{Values: []float64{0}}, InputSD: Numbers{Values: []float64{1}}}
 	for _, n := range []int{100, 4000} {
 		for share, standardized := range map[float64]bool{0: false, 1: true} {
 			m := nearlyStandardized(t, n, 1.05, share)
@@ -212,7 +212,7 @@ func TestGuessOfNearTargets(t *testing.T) {
 	require.Regexp(t, "Give --target-mean 0 --target-sd 1 to keep what is taken, or --target-mean 0.03 --target-sd 1.05[0-9]* for the other.|"+
 		"Give --target-mean 0.03 --target-sd 1.05 to keep what is taken, or --target-mean 0 --target-sd 1 for the other.", said)
 	settled := given
-	settled.TargetMean, settled.TargetSD = numbersFlag{name: "target-mean", Text: "0.03"}, numbersFlag{name: "target-sd", Text: "1.05"}
+	settled.TargetMean, settled.TargetSD = Numbers{Values: []float64{.03}}, Numbers{Values: []float64{1.05}}
 	_, said = m.scaling(t, &settled)
 	require.Empty(t, said)
 
@@ -235,7 +235,7 @@ func TestOtherInputs(t *testing.T) {
 			require.Empty(t, give, "%s %s", w, cause)
 
 			flags.Standardize = "no"
-			flags.TargetMean, flags.TargetSD = numbersFlag{name: "target-mean", Text: number(s.Targets.Mean[0])}, numbersFlag{name: "target-sd", Text: number(s.Targets.Scale[0])}
+			flags.TargetMean, flags.TargetSD = Numbers{Values: s.Targets.Mean[:1]}, Numbers{Values: s.Targets.Scale[:1]}
 			wrong, _ := m.scaling(t, flags)
 			_, give = m.problem(t, wrong).OtherInputs(t.Context(), m.outputs(t, wrong))
 			require.Contains(t, give, "Give --standardize "+w, "seed %d", seed)

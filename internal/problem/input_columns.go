@@ -3,6 +3,7 @@ package problem
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,26 +17,26 @@ import (
 // says. Several inputs without it take the columns of their names, or all columns one after another, which is said.
 func (m *Model) withColumns(c *job.Job, f *ModelFlags, d *dataset.Data) (*Model, error) {
 	inputs := m.Net.Inputs()
-	if len(f.Columns) == 0 && len(inputs) == 1 {
+	if len(f.InputColumns) == 0 && len(inputs) == 1 {
 		return m, nil
 	}
 	width := Elements(d.Shape)
-	if len(f.Columns) > 0 && d.Columns == nil {
+	if len(f.InputColumns) > 0 && d.Columns == nil {
 		return nil, fmt.Errorf("--input-columns: %s holds pictures, which have no columns; leave it out, or give --data with a table", d.Source)
 	}
 	columns := map[string][]int{}
-	for _, text := range f.Columns {
-		name, at, wrong := columnsOf(text, d.HeaderColumns())
+	for _, name := range slices.Sorted(maps.Keys(f.InputColumns)) {
+		at, wrong := columnsOf(f.InputColumns[name], d.HeaderColumns())
 		for _, k := range at {
 			if k = slices.Index(d.Columns, d.HeaderColumns()[k]); k >= 0 { // others are left out, since this input has no influence
 				columns[name] = append(columns[name], k)
 			}
 		}
 		if wrong != "" {
-			return nil, fmt.Errorf("--input-columns %q: there is no column or range of columns %q; %s has %s", text, wrong, d.Source, dataset.QuoteList(d.Columns))
+			return nil, fmt.Errorf("--input-columns %q: there is no column or range of columns %q; %s has %s", name+"="+f.InputColumns[name], wrong, d.Source, dataset.QuoteList(d.Columns))
 		}
 	}
-	if len(f.Columns) == 0 {
+	if len(f.InputColumns) == 0 {
 		var how string
 		if columns, how = defaultColumns(inputs, d); columns == nil {
 			return nil, fmt.Errorf("%s: an input has %d numbers, but the inputs of %s take %s; say with --input-columns NAME=COLUMNS, one for each, which columns they are%s", d.Source, width, m.Name, sizes(inputs), columnsHint(d))
@@ -60,12 +61,11 @@ func (m *Model) withColumns(c *job.Job, f *ModelFlags, d *dataset.Data) (*Model,
 	return m.Trained(net), nil
 }
 
-// columnsOf returns the positions among these columns of those that a value of --input-columns gives an input: names,
+// columnsOf returns the positions among these columns of those that --input-columns gives an input: names,
 // ranges of names such as a:c, and numbers counted from 0 and ranges of them such as 0-9. wrong is what is none of
 // these, "" for nothing.
-func columnsOf(text string, names []string) (input string, at []int, wrong string) {
-	input, list, _ := strings.Cut(text, "=")
-	for _, item := range strings.Split(list, ",") {
+func columnsOf(text string, names []string) (at []int, wrong string) {
+	for _, item := range strings.Split(text, ",") {
 		from := slices.Index(names, item)
 		to := from
 		if a, b, ok := strings.Cut(item, ":"); from < 0 && ok {
@@ -82,13 +82,13 @@ func columnsOf(text string, names []string) (input string, at []int, wrong strin
 			}
 		}
 		if from < 0 || to < from || to >= len(names) {
-			return input, nil, item
+			return nil, item
 		}
 		for k := from; k <= to; k++ {
 			at = append(at, k)
 		}
 	}
-	return input, at, ""
+	return at, ""
 }
 
 // columnsFlag is --input-columns that gives one input these columns among all.
@@ -110,7 +110,7 @@ func (m *Model) explainField(f *ModelFlags, defaulted bool, err error) error {
 		return err
 	}
 	at, inputs := e.Field, m.Net.Inputs()
-	if len(inputs) != 1 || len(f.Columns) > 0 || len(at.Features) > mostTyped {
+	if len(inputs) != 1 || len(f.InputColumns) > 0 || len(at.Features) > mostTyped {
 		return err
 	}
 	var names []string
@@ -170,13 +170,11 @@ func (m *Model) spare(f *ModelFlags, columns []string) []bool {
 	taken := make([]bool, len(columns))
 	for _, in := range m.Net.Inputs() {
 		at := []int{slices.Index(columns, in.Name)}
-		for _, text := range f.Columns {
-			if name, list, _ := columnsOf(text, columns); name == in.Name {
-				at = list
-			}
+		if text, ok := f.InputColumns[in.Name]; ok {
+			at, _ = columnsOf(text, columns)
 		}
 		for _, k := range at {
-			if k < 0 || len(f.Columns) == 0 && (in.Len() != 1 || len(m.Net.Inputs()) == 1) {
+			if k < 0 || len(f.InputColumns) == 0 && (in.Len() != 1 || len(m.Net.Inputs()) == 1) {
 				return nil // columns one after another
 			}
 			taken[k] = true

@@ -94,7 +94,7 @@ var entries = []entry{
 		}
 		return JoinNames(others)
 	}},
-	{keyTarget, read(func(m *Metadata) *[]string { return &m.target }, splitNames), func(p *Problem) string { return JoinNames(p.Examples.Data.TargetColumns) }},
+	{keyTarget, read(func(m *Metadata) *[]string { return &m.target }, SplitNames), func(p *Problem) string { return JoinNames(p.Examples.Data.TargetColumns) }},
 	{keyID, read(func(m *Metadata) *string { return &m.id }, asIs), func(p *Problem) string { return p.Examples.Data.ID }},
 	{keyRowWeights, read(func(m *Metadata) *string { return &m.rowWeights }, asIs), func(p *Problem) string { return p.Examples.Data.Weights }},
 	{keyClassWeights, read(func(m *Metadata) **classWeights { return &m.classWeights }, parseClassWeights), func(p *Problem) string { return p.Task.ClassWeightsText() }},

@@ -52,16 +52,16 @@ func ReadModel(ctx context.Context, c *job.Job, f *ModelFlags) (*Model, error) {
 	if f.held != nil {
 		m.Name, held = f.heldIn, f.held
 	}
-	o := &network.ReadOptions{Freeze: f.Freeze, Learn: f.Learn, Output: f.Output, Bind: f.Bound(), MaxMemory: f.Memory}
+	o := &network.ReadOptions{Freeze: f.Freeze, Learn: f.Learn, Output: f.Output, Bind: f.Bind, MaxMemory: f.Memory}
 	var err error
 	switch {
-	case f.Net != nil:
-		m.Name, m.Net = "the network", f.Net
-	case f.Path == "":
+	case f.Network != nil:
+		m.Name, m.Net = "the network", f.Network
+	case f.File == "":
 		m.Net, err = network.ReadONNX(bytes.NewReader(held), o)
 	default:
-		m.Name, m.Path = f.Path, f.Path
-		m.Net, err = network.ReadONNXFile(ctx, f.Path, o)
+		m.Name, m.Path = f.File, f.File
+		m.Net, err = network.ReadONNXFile(ctx, f.File, o)
 	}
 	if err != nil {
 		return nil, modelError(m.Name, err)
@@ -80,32 +80,6 @@ func ReadModel(ctx context.Context, c *job.Job, f *ModelFlags) (*Model, error) {
 		}
 	}
 	return m, nil
-}
-
-// checkBind refuses --bind that is no name with a value, or gives one twice.
-func (f *ModelFlags) checkBind() error {
-	seen := map[string]bool{}
-	for _, text := range f.Bind {
-		name, value := network.CutBinding(text)
-		switch {
-		case name == "" || value == "":
-			return job.Usagef("--bind %q must be a dimension and its size, or an input and its value or shape, such as height=48, sr=16000 or x=n,3,48,192", text)
-		case seen[name]:
-			return job.Usagef("--bind %q: %s is given twice", text, name)
-		}
-		seen[name] = true
-	}
-	return nil
-}
-
-// Bound is --bind by name.
-func (f *ModelFlags) Bound() map[string]string {
-	out := map[string]string{}
-	for _, text := range f.Bind {
-		name, value := network.CutBinding(text)
-		out[name] = value
-	}
-	return out
 }
 
 // modelError names the file once, and what to do about it.

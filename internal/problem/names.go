@@ -15,8 +15,8 @@ import (
 	"github.com/funcgp/funcgp/internal/job"
 )
 
-// splitNames reads names with commas between them; one with a comma stands in double quotes. "" is nil.
-func splitNames(text string) ([]string, error) {
+// SplitNames reads names with commas between them; one with a comma stands in double quotes. "" is nil.
+func SplitNames(text string) ([]string, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -26,21 +26,27 @@ func splitNames(text string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q is not a list of names such as a,b", job.Cut(text, 60))
 	}
-	for i, name := range names {
-		if names[i] = strings.TrimSpace(name); names[i] == "" {
-			return nil, fmt.Errorf("%q has an empty name", job.Cut(text, 60))
-		}
-		if slices.Contains(names[:i], names[i]) {
-			return nil, fmt.Errorf("%q names %s twice", job.Cut(text, 60), names[i])
-		}
-	}
 	if extra, err := r.Read(); err == nil || len(extra) > 0 {
 		return nil, fmt.Errorf("%q has more than one line", job.Cut(text, 60))
 	}
-	return names, nil
+	return checkNames(names)
 }
 
-// JoinNames is the inverse of splitNames.
+// checkNames returns names in NFC without spaces around them, and refuses one that is empty or there twice.
+func checkNames(list []string) ([]string, error) {
+	out := slices.Clone(list)
+	for i, name := range out {
+		if out[i] = strings.TrimSpace(norm.NFC.String(name)); out[i] == "" {
+			return nil, fmt.Errorf("%q has an empty name", job.Cut(JoinNames(list), 60))
+		}
+		if slices.Contains(out[:i], out[i]) {
+			return nil, fmt.Errorf("%q names %s twice", job.Cut(JoinNames(list), 60), out[i])
+		}
+	}
+	return out, nil
+}
+
+// JoinNames is the inverse of SplitNames.
 func JoinNames(names []string) string {
 	var b strings.Builder
 	w := csv.NewWriter(&b)
@@ -49,24 +55,24 @@ func JoinNames(names []string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// classNamesOf reads the names of a model's metadata: a list as splitNames reads it, or in JSON as Python writes it.
+// classNamesOf reads the names of a model's metadata: a list as SplitNames reads it, or in JSON as Python writes it.
 func classNamesOf(text string) ([]string, error) {
 	text = norm.NFC.String(text)
 	if !strings.HasPrefix(strings.TrimSpace(text), "[") {
-		return splitNames(text)
+		return SplitNames(text)
 	}
 	var names []string
 	if err := json.Unmarshal([]byte(text), &names); err != nil {
 		return nil, err
 	}
-	return splitNames(JoinNames(names))
+	return SplitNames(JoinNames(names))
 }
 
 // checkNumber refuses a class of built-in data that is no number.
 func (s *DataFlags) checkNumber(flag, class string) error {
-	kind, _, _ := strings.Cut(s.Name, ":")
-	if _, err := strconv.Atoi(class); err != nil && !s.remembered && (kind == "digits" || s.Name == "mnist") {
-		return job.Usagef("%s %q: the classes of --data %s are digits, such as 4,9", flag, class, s.Name)
+	kind, _, _ := strings.Cut(s.source(), ":")
+	if _, err := strconv.Atoi(class); err != nil && !s.remembered && (kind == "digits" || s.Source == "mnist") {
+		return job.Usagef("%s %q: the classes of --data %s are digits, such as 4,9", flag, class, s.source())
 	}
 	return nil
 }
@@ -76,7 +82,7 @@ func (s *DataFlags) CheckContrast(text string) (a, b string, err error) {
 	if text == "" {
 		return "", "", nil
 	}
-	ab, err := splitNames(text)
+	ab, err := SplitNames(text)
 	if err != nil || len(ab) != 2 {
 		return "", "", job.Usagef("--contrast %q must be two different classes such as 4,9", text)
 	}
@@ -87,7 +93,7 @@ func (s *DataFlags) CheckContrast(text string) (a, b string, err error) {
 			}
 		}
 		if name := norm.NFC.String(class); s.classList != nil && !slices.Contains(s.classList, name) && !slices.Contains(s.classNames, name) {
-			return "", "", job.Usagef("--contrast %s: %s is not one of --classes %s", text, class, s.ClassText)
+			return "", "", job.Usagef("--contrast %s: %s is not one of --classes %s", text, class, JoinNames(s.Classes))
 		}
 	}
 	return ab[0], ab[1], nil
@@ -96,7 +102,7 @@ func (s *DataFlags) CheckContrast(text string) (a, b string, err error) {
 // Contrasted returns the outputs of the two classes of a --contrast that CheckContrast has let pass. For a regression
 // they are numbers of outputs, or target columns.
 func (p *Problem) Contrasted(text string) (a, b int, err error) {
-	ab, err := splitNames(text)
+	ab, err := SplitNames(text)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -172,8 +178,8 @@ func (t *Task) ClassNames() []string {
 	return list
 }
 
-// Classes resolves --classes in the data; nil where it was not given.
-func (s *DataFlags) Classes(d *dataset.Data) ([]int, error) {
+// labels resolves --classes in the data; nil where it was not given.
+func (s *DataFlags) labels(d *dataset.Data) ([]int, error) {
 	return labelsOf("--classes", s.classList, d)
 }
 

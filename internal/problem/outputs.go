@@ -19,29 +19,29 @@ import (
 // Without --outputs, a network of more than manyOutputs classes has fewOutputs of them told apart.
 const manyOutputs, fewOutputs = 100, 10
 
-// OutputFlags say which classes of a network are told apart; the others are taken as one.
-type OutputFlags struct {
-	Text string
+// outputFlags say which classes of a network are told apart; the others are taken as one.
+type outputFlags struct {
+	text string
 	top  int      // K of top:K; 0 for a list
 	list []string // nil for top:K
 }
 
-func (s *OutputFlags) check() error {
-	if s.Text == "" || s.Text == "all" {
-		return nil
+// parseOutputs reads FitOptions.Outputs.
+func parseOutputs(text string) (s outputFlags, err error) {
+	s.text = text
+	if text == "" || text == "all" {
+		return s, nil
 	}
-	if k, ok := strings.CutPrefix(s.Text, "top:"); ok {
-		var err error
+	if k, ok := strings.CutPrefix(text, "top:"); ok {
 		if s.top, err = strconv.Atoi(k); err != nil || s.top < 1 {
-			return job.Usagef("--outputs %s: want a number of classes, such as top:10", s.Text)
+			return s, job.Usagef("--outputs %s: want a number of classes, such as top:10", text)
 		}
-		return nil
+		return s, nil
 	}
-	var err error
-	if s.list, err = splitNames(s.Text); err != nil {
-		return job.Usagef("--outputs %v", err)
+	if s.list, err = SplitNames(text); err != nil {
+		return s, job.Usagef("--outputs %v", err)
 	}
-	return nil
+	return s, nil
 }
 
 // A Grouping says which classes are told apart. The classes of the task are those, and a last one for the others.
@@ -86,9 +86,9 @@ func (p *Problem) GroupedFor(ctx context.Context, c *job.Job, rows *dataset.Subs
 
 // groupedBy is Grouped with the mean over these rows.
 func (p *Problem) groupedBy(ctx context.Context, c *job.Job, rows *dataset.Subset, what string) (*Problem, error) {
-	f, t, m := &p.flags.Outputs, p.Task, p.Model
+	f, t, m := &p.flags.outputs, p.Task, p.Model
 	switch {
-	case p.Saved != nil || f.Text == "all" || f.Text == "" && !p.ManyClasses():
+	case p.Saved != nil || f.text == "all" || f.text == "" && !p.ManyClasses():
 		return p, nil
 	case !IsSoftmax(t.Likelihood):
 		return nil, fmt.Errorf("--outputs is for classes with an output each, but %s has %s; leave it out", m.Name, t.Predicts())
@@ -107,7 +107,7 @@ func (p *Problem) groupedBy(ctx context.Context, c *job.Job, rows *dataset.Subse
 	}
 	var kept []int
 	top := f.top
-	if f.Text == "" {
+	if f.text == "" {
 		top = fewOutputs
 	}
 	for _, name := range f.list {

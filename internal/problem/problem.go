@@ -51,7 +51,7 @@ func OpenFile(ctx context.Context, c *job.Job, f *Flags, path string, kind FileK
 			return nil, err
 		}
 	}
-	prior, err := readPrior(ctx, f.Task.Prior, f.Limits.Memory)
+	prior, err := readPrior(ctx, f.Task.Prior.File, f.Limits.Memory)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func OpenToTrain(ctx context.Context, c *job.Job, f *Flags, name string, outputs
 	if err != nil {
 		return nil, err
 	}
-	classes, err := f.Data.Classes(d)
+	classes, err := f.Data.labels(d)
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +230,7 @@ func (f *Flags) problem(ctx context.Context, c *job.Job, m *Model, d *dataset.Da
 	if err := t.checkWeights(d, train); err != nil {
 		return nil, err
 	}
-	m, e, err := newExamples(ctx, c, &f.Scaling, m, t, d, train)
+	m, e, err := newExamples(ctx, c, &f.scaling, m, t, d, train)
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +239,7 @@ func (f *Flags) problem(ctx context.Context, c *job.Job, m *Model, d *dataset.Da
 	if err := saved.setPrior(t, m); err != nil {
 		return nil, err
 	}
-	return p, p.setDecay(ctx, f.Task.WeightDecay)
+	return p, p.setDecay(ctx, f.Task.Prior.WeightDecay)
 }
 
 // columnsHint says how to tell features from other columns of a table.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // Remembered says where the model and the data of a saved posterior were, so that no flag needs to say it again. Paths
@@ -60,13 +62,39 @@ func placed[T any](flag string, file, flags *T) place {
 	return place{flag, func() { *file = *flags }, func() { *flags = *file }, func() (was, is string) { return fmt.Sprint(*file), fmt.Sprint(*flags) }}
 }
 
+// placedMap is placed of values by name, which a file lists as NAME=VALUE.
+func placedMap(flag string, cut func(string) (string, string), file *[]string, flags *map[string]string) place {
+	list := func() (out []string) {
+		for _, name := range slices.Sorted(maps.Keys(*flags)) {
+			out = append(out, name+"="+(*flags)[name])
+		}
+		return out
+	}
+	return place{flag, func() { *file = list() }, func() {
+		*flags = nil
+		for _, text := range *file {
+			if *flags == nil {
+				*flags = map[string]string{}
+			}
+			name, value := cut(text)
+			(*flags)[name] = value
+		}
+	}, func() (was, is string) { return fmt.Sprint(slices.Sorted(slices.Values(*file))), fmt.Sprint(list()) }}
+}
+
+// cutFirst splits NAME=VALUE at the first equals sign.
+func cutFirst(text string) (name, value string) {
+	name, value, _ = strings.Cut(text, "=")
+	return name, value
+}
+
 // ofModel are the settings under which another value makes another network of the same file.
 var ofModel = []string{"output", "bind", "freeze", "learn"}
 
 // places are the places of the settings that are remembered as they are.
 func (r *Remembered) places(f *Flags) []place {
-	return []place{placed("output", &r.Output, &f.Model.Output), placed("bind", &r.Bind, &f.Model.Bind), placed("freeze", &r.Freeze, &f.Model.Freeze), placed("learn", &r.Learn, &f.Model.Learn),
-		placed("input-columns", &r.Column, &f.Model.Columns), placed("target", &r.Target, &f.Data.Target), placed("id", &r.ID, &f.Data.ID), placed("row-weights", &r.Weigh, &f.Data.Weights)}
+	return []place{placed("output", &r.Output, &f.Model.Output), placedMap("bind", network.CutBinding, &r.Bind, &f.Model.Bind), placed("freeze", &r.Freeze, &f.Model.Freeze), placed("learn", &r.Learn, &f.Model.Learn),
+		placedMap("input-columns", cutFirst, &r.Column, &f.Model.InputColumns), placed("target", &r.Target, &f.Data.Target), placed("id", &r.ID, &f.Data.ID), placed("row-weights", &r.Weigh, &f.Data.RowWeights)}
 }
 
 // Remember says where the model and the data are.
@@ -79,7 +107,7 @@ func (p *Problem) Remember(ctx context.Context) (*Remembered, error) {
 	for _, path := range []struct {
 		from string
 		to   *string
-	}{{p.Model.Path, &r.Model}, {f.Name, &r.Data}, {f.TestFile, &r.Test}, {f.ValidFile, &r.Valid}} {
+	}{{p.Model.Path, &r.Model}, {f.source(), &r.Data}, {f.TestFile, &r.Test}, {f.ValidFile, &r.Valid}} {
 		var err error
 		if *path.to, err = absolute(path.from); err != nil {
 			return nil, err
@@ -148,7 +176,7 @@ func absolute(name string) (string, error) {
 // With bySize, of data that are read by range only the sizes of the files are compared, so that a part reads no other
 // rows than its own: gpexplain merge compares the rest.
 func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inputs, bySize bool) error {
-	if r == nil || f.given == nil {
+	if r == nil {
 		return nil
 	}
 	bundled := f.Model.held != nil
@@ -158,7 +186,7 @@ func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inp
 				return err
 			}
 		}
-		f.Model.Path = r.Model
+		f.Model.File = r.Model
 	}
 	for _, s := range r.places(f) { // other data have the same columns
 		if !f.given(s.flag) {
@@ -179,11 +207,11 @@ func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inp
 		return nil
 	}
 	if kind, _, _ := strings.Cut(r.Data, ":"); bundled && kind != "digits" || r.Data == InsideData {
-		f.Data.gone, f.Data.Name = true, r.Data
+		f.Data.gone, f.Data.Source = true, r.Data
 		return nil
 	}
 	d := &f.Data
-	d.Name = r.Data
+	d.Source = r.Data
 	parts := !f.given("split") && !f.given("test-data") && !f.given("valid-data")
 	if parts {
 		d.TestFile, d.ValidFile, d.Split = r.Test, r.Valid, r.Split

@@ -31,16 +31,16 @@ func chooseRows(ctx context.Context, c *job.Job, f *DataFlags, m *Model, t *Task
 		}
 		return nil, fmt.Errorf("%s: its posterior is of other training rows than those of %s; give --data that it was fitted on, or fit it again by gpexplain fit --with-inputs", saved.path, d.Source)
 	}
-	o := &dataset.SelectOptions{Classes: t.Classes, Count: f.Count}
+	o := &dataset.SelectOptions{Classes: t.Classes, Count: f.TrainCount}
 	var err error
 	recorded := false
 	switch {
-	case f.RowsFile != "":
-		if o.Rows, err = dataset.ReadRows(ctx, f.RowsFile); err != nil {
+	case f.TrainFile != "":
+		if o.Rows, err = dataset.ReadRows(ctx, f.TrainFile); err != nil {
 			return nil, err
 		}
-		o.From = f.RowsFile
-	case f.Count == 0 && m.Meta.Rows != "":
+		o.From = f.TrainFile
+	case f.TrainCount == 0 && m.Meta.Rows != "":
 		if m.Meta.Data != Fingerprint(d.Train) {
 			c.Warn(linearize.NewWarning("other-data", math.NaN(), math.NaN(), "Choose rows by --train-count or --train-index.",
 				"%s was trained on other data than %s. The training rows it records are not used.", m.Name, d.Source))

@@ -92,7 +92,7 @@ type SavedHeader struct {
 	// of its own.
 	GroupedPrior *PriorFile `json:"grouped_prior,omitempty"`
 
-	Flags map[string]string `json:"flags,omitempty"` // of the fit, as savedFlags has them; nil where an older version wrote the file
+	Flags map[string]string `json:"flags"` // of the fit, as SavedFlags has them; nil where an older version wrote the file
 
 	Remembered *Remembered `json:"remembered,omitempty"` // nil where an older version wrote the file
 }

@@ -33,7 +33,7 @@ type Scaling struct {
 
 // scalingOf decides what is done to inputs and targets: by the flags, then by the metadata of the model, then by the
 // data: see fitting. y are the training targets, in the units of the data.
-func scalingOf(ctx context.Context, c *job.Job, f *ScalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Subset, y *mat.Dense) (*Scaling, error) {
+func scalingOf(ctx context.Context, c *job.Job, f *scalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Subset, y *mat.Dense) (*Scaling, error) {
 	s := &Scaling{pictures: d.Images(), pixels: train.Set.Pixels(), logVariances: HasLogVariances(t.Likelihood)}
 	if m.Net != nil {
 		about := m.Net.Describe()

@@ -1,104 +1,90 @@
 package problem
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 )
 
-// ScalingFlags say what was done to inputs and targets outside the network.
-type ScalingFlags struct {
+// scalingFlags say what was done to inputs and targets outside the network.
+type scalingFlags struct {
 	Standardize                              string
 	InputMean, InputSD, TargetMean, TargetSD numbersFlag
 }
 
 // A numbersFlag holds numbers, or names a file with them.
 type numbersFlag struct {
-	name, Text string
-	numbers    []float64 // nil where a file is named or the flag was not given
+	name string
+	Numbers
 }
 
-// file is the file that the flag names; "" is none.
-func (f *numbersFlag) file() string {
-	if f.numbers != nil {
-		return ""
+// given tells whether there are numbers or a file.
+func (f *numbersFlag) given() bool { return f.Values != nil || f.File != "" }
+
+// text is the numbers with commas between them, or the file.
+func (n *Numbers) text() string {
+	if n.File != "" {
+		return n.File
 	}
-	return f.Text
+	list := make([]string, len(n.Values))
+	for i, v := range n.Values {
+		list[i] = number(v)
+	}
+	return strings.Join(list, ",")
 }
 
 // isJSON tells whether a text names a file and is no list of numbers.
 func isJSON(text string) bool { return strings.HasSuffix(strings.ToLower(text), ".json") }
 
-// scalingNames are the flags of what was done outside the network.
-var scalingNames = []string{"standardize", "input-mean", "input-sd", "target-mean", "target-sd"}
-
-func (s *ScalingFlags) numbers() []*numbersFlag {
-	return []*numbersFlag{&s.InputMean, &s.InputSD, &s.TargetMean, &s.TargetSD}
-}
-
-// check parses the lists.
-func (s *ScalingFlags) check() error {
+// parseScaling checks options.
+func parseScaling(o *FitOptions) (s scalingFlags, err error) {
+	s = scalingFlags{cmp.Or(o.Standardize, "auto"), numbersFlag{"input-mean", o.InputMean}, numbersFlag{"input-sd", o.InputSD},
+		numbersFlag{"target-mean", o.TargetMean}, numbersFlag{"target-sd", o.TargetSD}}
 	if !slices.Contains(Standardizations, s.Standardize) {
-		return job.NotOneOf("standardize", s.Standardize, Standardizations)
+		return s, job.NotOneOf("standardize", s.Standardize, Standardizations)
 	}
-	for i, f := range s.numbers() {
-		f.name = scalingNames[1+i]
-		f.numbers = nil
-		if f.Text != "" && !isJSON(f.Text) {
-			for field := range strings.SplitSeq(f.Text, ",") {
-				v, err := strconv.ParseFloat(strings.TrimSpace(field), 64)
-				if err != nil {
-					return job.Usagef("--%s %q is neither a list of numbers such as 0.5,0.25 nor a .json file", f.name, f.Text)
-				}
-				f.numbers = append(f.numbers, v)
-			}
-		}
-		if i < 2 && f.Text != "" && s.Standardize != "auto" {
-			return job.Usagef("--standardize %s and --%s exclude each other: both say how the inputs are scaled", s.Standardize, f.name)
+	for _, f := range []*numbersFlag{&s.InputMean, &s.InputSD} {
+		if f.given() && s.Standardize != "auto" {
+			return s, job.Usagef("--standardize %s and --%s exclude each other: both say how the inputs are scaled", s.Standardize, f.name)
 		}
 	}
 	for _, pair := range [][2]*numbersFlag{{&s.InputMean, &s.InputSD}, {&s.TargetMean, &s.TargetSD}} {
-		if pair[0].file() != "" || pair[1].file() != "" {
+		if pair[0].File != "" || pair[1].File != "" {
 			continue
 		}
-		if _, err := dataset.ScalingBy(pair[0].numbers, pair[1].numbers); err != nil {
-			return job.Usagef("--%s and --%s: %v", pair[0].name, pair[1].name, err)
+		if _, err := dataset.ScalingBy(pair[0].Values, pair[1].Values); err != nil {
+			return s, job.Usagef("--%s and --%s: %v", pair[0].name, pair[1].name, err)
 		}
 	}
-	return nil
+	return s, nil
 }
 
-// files are those that the flags name.
-func (s *ScalingFlags) files() []job.FlagPath {
-	var list []job.FlagPath
-	for _, f := range s.numbers() {
-		if f.file() != "" {
-			list = append(list, job.FlagPath{Flag: "--" + f.name, Path: f.file()})
-		}
-	}
-	return list
+// files are those that the options name.
+func (o *FitOptions) files() []job.FlagPath {
+	return []job.FlagPath{{Flag: "--input-mean", Path: o.InputMean.File}, {Flag: "--input-sd", Path: o.InputSD.File},
+		{Flag: "--target-mean", Path: o.TargetMean.File}, {Flag: "--target-sd", Path: o.TargetSD.File}}
 }
 
-// scaling is what two flags of means and deviations say; nil where neither was given. of takes what a file holds.
+// scaling is what two options of means and deviations say; nil where neither was given. of takes what a file holds.
 func scaling(ctx context.Context, mean, sd *numbersFlag, of func(f *dataset.ScalingFile) (*dataset.Scaling, bool, error)) (*dataset.Scaling, Origin, error) {
-	if mean.Text == "" && sd.Text == "" {
+	if !mean.given() && !sd.given() {
 		return nil, "", nil
 	}
 	var names []string
-	numbers := [2][]float64{mean.numbers, sd.numbers}
+	numbers := [2][]float64{mean.Values, sd.Values}
 	for i, f := range []*numbersFlag{mean, sd} {
-		if f.Text != "" {
+		if f.given() {
 			names = append(names, "--"+f.name)
 		}
-		if f.file() == "" {
+		if f.File == "" {
 			continue
 		}
-		file, err := dataset.ReadScaling(ctx, f.file())
+		file, err := dataset.ReadScaling(ctx, f.File)
 		if err != nil {
 			return nil, "", err
 		}
@@ -107,11 +93,11 @@ func scaling(ctx context.Context, mean, sd *numbersFlag, of func(f *dataset.Scal
 			return nil, "", err
 		}
 		if !ok {
-			return nil, "", fmt.Errorf("--%s %s: the file has nothing on them; write \"inputs\" or \"targets\"", f.name, f.file())
+			return nil, "", fmt.Errorf("--%s %s: the file has nothing on them; write \"inputs\" or \"targets\"", f.name, f.File)
 		}
-		// A file has both, where the other flag says nothing else.
+		// A file has both, where the other option says nothing else.
 		for j, v := range [2][]float64{s.Mean, s.Scale} {
-			if other := []*numbersFlag{mean, sd}[j]; i == j || other.Text == "" {
+			if other := []*numbersFlag{mean, sd}[j]; i == j || !other.given() {
 				numbers[j] = v
 			}
 		}

@@ -80,11 +80,11 @@ func trainedWith(t *testing.T, seed uint64, likelihood, inputs string, targets b
 	return &trained{&Model{Name: "m", Net: net, Outputs: 1, Meta: &Metadata{}}, task, data, rows, y}
 }
 
-func (m *trained) scaling(t *testing.T, f *ScalingFlags) (*Scaling, string) {
+func (m *trained) scaling(t *testing.T, f *FitOptions) (*Scaling, string) {
 	t.Helper()
 	var said listener
-	require.NoError(t, f.check())
-	s := testref.Must(scalingOf(t.Context(), job.New(&said), f, m.model, m.task, m.data, m.rows, m.y))(t)
+	flags := testref.Must(parseScaling(f))(t)
+	s := testref.Must(scalingOf(t.Context(), job.New(&said), &flags, m.model, m.task, m.data, m.rows, m.y))(t)
 	return s, said.String()
 }
 
@@ -98,28 +98,28 @@ func (l *listener) Note(text string) { l.WriteString(text + "\n") }
 
 func (l *listener) Alarm(w *linearize.Warning) { l.Note("warning: " + w.Error()) }
 
-func automatic() *ScalingFlags { return &ScalingFlags{Standardize: "auto"} }
+func automatic() *FitOptions { return &FitOptions{} }
 
 // Flags go before the metadata, and these before what the network fits. Nothing is said then.
 func TestScalingPrecedence(t *testing.T) {
 	m := trainedWith(t, 1, "gaussian", "yes", true)
 	byRows := testref.Must(m.rows.Scaling(t.Context()))(t)
 	meta := &Metadata{Scaling: &dataset.Scaling{Mean: []float64{1}, Scale: []float64{2}}, Targets: &dataset.Scaling{Mean: []float64{3}, Scale: []float64{4}}}
-	five, six := numbersFlag{name: "input-mean", Text: "5"}, numbersFlag{name: "target-sd", Text: "6"}
+	five, six := Numbers{Values: []float64{5}}, Numbers{Values: []float64{6}}
 	for _, c := range []struct {
 		name            string
 		meta            *Metadata
-		flags           ScalingFlags
+		flags           FitOptions
 		inputs, targets *dataset.Scaling
 		from            Origin
 	}{
-		{"metadata", meta, ScalingFlags{Standardize: "auto"}, meta.Scaling, meta.Targets, fromMetadata},
-		{"metadata without targets", &Metadata{Scaling: meta.Scaling}, ScalingFlags{Standardize: "auto"}, meta.Scaling, nil, fromMetadata},
-		{"no", meta, ScalingFlags{Standardize: "no"}, nil, nil, "from --standardize no"},
-		{"yes", meta, ScalingFlags{Standardize: "yes"}, byRows, meta.Targets, "from --standardize yes"},
-		{"numbers", meta, ScalingFlags{Standardize: "auto", InputMean: five, TargetSD: six}, &dataset.Scaling{Mean: []float64{5}, Scale: []float64{1}}, &dataset.Scaling{Mean: []float64{0}, Scale: []float64{6}}, "from --input-mean"},
-		{"no and a target", meta, ScalingFlags{Standardize: "no", TargetSD: six}, nil, &dataset.Scaling{Mean: []float64{0}, Scale: []float64{6}}, "from --standardize no"},
-		{"a saved posterior", &Metadata{saved: &Scaling{Inputs: byRows, InputsFrom: "x", TargetsFrom: "y"}}, ScalingFlags{Standardize: "auto"}, byRows, nil, "x"},
+		{"metadata", meta, FitOptions{Standardize: "auto"}, meta.Scaling, meta.Targets, fromMetadata},
+		{"metadata without targets", &Metadata{Scaling: meta.Scaling}, FitOptions{Standardize: "auto"}, meta.Scaling, nil, fromMetadata},
+		{"no", meta, FitOptions{Standardize: "no"}, nil, nil, "from --standardize no"},
+		{"yes", meta, FitOptions{Standardize: "yes"}, byRows, meta.Targets, "from --standardize yes"},
+		{"numbers", meta, FitOptions{Standardize: "auto", InputMean: five, TargetSD: six}, &dataset.Scaling{Mean: []float64{5}, Scale: []float64{1}}, &dataset.Scaling{Mean: []float64{0}, Scale: []float64{6}}, "from --input-mean"},
+		{"no and a target", meta, FitOptions{Standardize: "no", TargetSD: six}, nil, &dataset.Scaling{Mean: []float64{0}, Scale: []float64{6}}, "from --standardize no"},
+		{"a saved posterior", &Metadata{saved: &Scaling{Inputs: byRows, InputsFrom: "x", TargetsFrom: "y"}}, FitOptions{Standardize: "auto"}, byRows, nil, "x"},
 	} {
 		m.model.Meta = c.meta
 		s, said := m.scaling(t, &c.flags)

@@ -16,6 +16,7 @@ type setting struct {
 	flag   string
 	named  bool                        // a file that it names counts by its checksum
 	fitted func(h *SavedHeader) string // what was fitted, whether the flag was given or not; nil or "" where that says nothing
+	plain  string                      // the default
 }
 
 // settings are compared in this order.
@@ -23,10 +24,10 @@ var settings = []setting{
 	{flag: "outputs"},
 	{flag: "method", fitted: func(h *SavedHeader) string { return h.Fit.Method }},
 	{flag: "inducing", fitted: func(h *SavedHeader) string { return strconv.Itoa(int(h.Fit.Inducing)) }},
-	{flag: "within"},
-	{flag: "certify"},
+	{flag: "within", plain: "0"},
+	{flag: "certify", plain: "false"},
 	{flag: "select", fitted: func(h *SavedHeader) string { return h.Select }},
-	{flag: "at", fitted: func(h *SavedHeader) string {
+	{flag: "at", plain: "match", fitted: func(h *SavedHeader) string {
 		if h.Fit.Match == nil {
 			return ""
 		}
@@ -54,7 +55,7 @@ var settings = []setting{
 		}
 		return number(float64(*h.Fit.NoiseVariance))
 	}},
-	{flag: "standardize", fitted: func(h *SavedHeader) string {
+	{flag: "standardize", plain: "auto", fitted: func(h *SavedHeader) string {
 		return map[bool]string{true: "no"}[h.Scaling.Inputs == "" && h.Scaling.Targets == ""]
 	}},
 	{flag: "input-mean", named: true},
@@ -78,10 +79,10 @@ func (p *Problem) SavedFlags(ctx context.Context) (map[string]string, error) {
 	if p.Saved != nil {
 		return p.Saved.Header.Flags, nil
 	}
-	out := map[string]string{}
+	out, texts := map[string]string{}, p.flags.texts()
 	for _, s := range settings {
-		text, ok := p.flags.texts[s.flag]
-		if !ok || s.flag == "calibrate" { // which a fit with other rows may change
+		text := texts[s.flag]
+		if text == "" || s.flag == "calibrate" { // which a fit with other rows may change
 			continue
 		}
 		var err error
@@ -116,9 +117,10 @@ func (s *setting) canonical(ctx context.Context, text string) (string, error) {
 // when the data are read, by agreeRows; --calibrate none leaves out what the file has, and parts are calibrated when
 // they are merged.
 func (v *SavedFile) agree(ctx context.Context, f *Flags, kind FileKind) error {
+	texts := f.texts()
 	for _, s := range settings {
-		text := f.texts[s.flag]
-		if f.given == nil || !f.given(s.flag) || s.flag == "train-count" || s.flag == "train-index" || s.flag == "calibrate" && (text == "none" || kind != PosteriorFile) {
+		text := texts[s.flag]
+		if text == "" || s.flag == "train-count" || s.flag == "train-index" || s.flag == "calibrate" && (text == "none" || kind != PosteriorFile) {
 			continue
 		}
 		typed, err := s.canonical(ctx, text)
@@ -132,12 +134,16 @@ func (v *SavedFile) agree(ctx context.Context, f *Flags, kind FileKind) error {
 				return err
 			}
 		}
-		if kept, ok := v.Header.Flags[s.flag]; typed != said && (!ok || typed != kept) {
+		kept, ok := v.Header.Flags[s.flag]
+		if !ok && v.Header.Flags != nil {
+			kept = s.plain
+		}
+		if typed != said && (typed != kept || kept == "") {
 			return v.differs(s.flag, text, said)
 		}
 	}
-	f.Task, f.Scaling, f.Outputs = TaskFlags{}, ScalingFlags{Standardize: "auto"}, OutputFlags{}
-	f.Data.ClassText, f.Data.classList = "", nil
+	f.Task, f.scaling, f.outputs = TaskFlags{}, scalingFlags{}, outputFlags{}
+	f.Data.Classes, f.Data.classList = nil, nil
 	return nil
 }
 
@@ -145,19 +151,19 @@ func (v *SavedFile) agree(ctx context.Context, f *Flags, kind FileKind) error {
 // are no others, among which they would be the first.
 func (v *SavedFile) agreeRows(ctx context.Context, f *DataFlags, t *Task, d *dataset.Data, train *dataset.Subset) error {
 	said := "its " + job.Count(train.Len()) + " training rows"
-	if f.RowsFile != "" {
-		if rows, err := dataset.ReadRows(ctx, f.RowsFile); err != nil || slices.Equal(rows, train.Rows) {
+	if f.TrainFile != "" {
+		if rows, err := dataset.ReadRows(ctx, f.TrainFile); err != nil || slices.Equal(rows, train.Rows) {
 			return err
 		}
-		return v.differs("train-index", f.RowsFile, said)
+		return v.differs("train-index", f.TrainFile, said)
 	}
-	if f.Count == 0 || v.Header.Inputs && v.Header.Flags["train-count"] == strconv.Itoa(f.Count) {
+	if f.TrainCount == 0 || v.Header.Inputs && v.Header.Flags["train-count"] == strconv.Itoa(f.TrainCount) {
 		return nil
 	}
-	if first, err := d.Train.Select(&dataset.SelectOptions{Classes: t.Classes, Count: f.Count}); err == nil && !v.Header.Inputs && slices.Equal(first.Rows, train.Rows) {
+	if first, err := d.Train.Select(&dataset.SelectOptions{Classes: t.Classes, Count: f.TrainCount}); err == nil && !v.Header.Inputs && slices.Equal(first.Rows, train.Rows) {
 		return nil
 	}
-	return v.differs("train-count", strconv.Itoa(f.Count), said)
+	return v.differs("train-count", strconv.Itoa(f.TrainCount), said)
 }
 
 // differs is the error of a flag that says other than the file, "" where that has no words.

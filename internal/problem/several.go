@@ -31,7 +31,7 @@ type Source struct {
 // Several returns the networks that --model or posterior, which is --posterior, lists with commas between them. A file
 // whose name has commas is one. A file that is named twice is an error.
 func (s *Flags) Several(posterior string) ([]Source, error) {
-	models, err := listed("--model", s.Model.Path)
+	models, err := listed("--model", s.Model.File)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (s *Flags) Several(posterior string) ([]Source, error) {
 		return nil, err
 	}
 	switch {
-	case len(posteriors) > 1 && s.Model.Path != "":
+	case len(posteriors) > 1 && s.Model.File != "":
 		return nil, job.Usagef("--posterior with several files and --model exclude each other: each posterior remembers its network; leave --model out")
 	case len(models) > 1 && len(posteriors) == 1 && posterior != "":
 		return nil, job.Usagef("--model with several networks and --posterior exclude each other: a posterior is of one network; give --posterior a file for each, or leave it out")
@@ -52,7 +52,7 @@ func (s *Flags) Several(posterior string) ([]Source, error) {
 		f.Data.shared = &shared
 		one := Source{Flags: &f, Posterior: posterior}
 		if len(models) > 1 {
-			f.Model.Path = models[k]
+			f.Model.File = models[k]
 		}
 		if len(posteriors) > 1 {
 			one.Posterior = posteriors[k]

@@ -161,7 +161,7 @@ func chooseTask(c *job.Job, f *TaskFlags, data *DataFlags, m *Model, d *dataset.
 	if w.names == nil {
 		w.names = m.Meta.ClassNames
 	}
-	if w.classes, err = data.Classes(d); err != nil {
+	if w.classes, err = data.labels(d); err != nil {
 		return nil, err
 	}
 	recorded := m.Meta.Classes
@@ -178,21 +178,21 @@ func chooseTask(c *job.Job, f *TaskFlags, data *DataFlags, m *Model, d *dataset.
 		}
 		for k, name := range d.Names { // without --classes the words are all the classes
 			if named != nil && data.classList == nil && !slices.Contains(named, k) {
-				return nil, fmt.Errorf("--class-names %s: %s has rows of the class %s too; name it, or keep some classes with --classes", data.ClassNameText, d.Source, name)
+				return nil, fmt.Errorf("--class-names %s: %s has rows of the class %s too; name it, or keep some classes with --classes", JoinNames(data.ClassNames), d.Source, name)
 			}
 		}
 		switch {
 		case w.classes == nil:
 			w.classes = named
 		case named != nil && !slices.Equal(named, w.classes):
-			return nil, fmt.Errorf("--class-names %s and --classes %s are different classes; give one of them", data.ClassNameText, data.ClassText)
+			return nil, fmt.Errorf("--class-names %s and --classes %s are different classes; give one of them", JoinNames(data.ClassNames), JoinNames(data.Classes))
 		}
 		w.names = nil // the data's names are the names
 	}
 	if w.classes != nil && recorded != nil && !slices.Equal(w.classes, recorded) {
-		flag, given := "--classes", data.ClassText
+		flag, given := "--classes", JoinNames(data.Classes)
 		if given == "" {
-			flag, given = "--class-names", data.ClassNameText
+			flag, given = "--class-names", JoinNames(data.ClassNames)
 		}
 		return nil, fmt.Errorf("%s %s contradicts %s, whose outputs are by its metadata for the classes %s; leave %s out", flag, given, m.Name, classText(recorded, d), flag)
 	}
@@ -218,13 +218,13 @@ func chooseTask(c *job.Job, f *TaskFlags, data *DataFlags, m *Model, d *dataset.
 		}
 	}
 	t.Likelihood = LikelihoodNamed(name)
-	t.Precision, t.PrecisionFrom = firstPositive(f.Precision, "--prior-precision", m.Meta.Precision, m.Meta.precisionFrom)
+	t.Precision, t.PrecisionFrom = firstPositive(f.Prior.Precision, "--prior-precision", m.Meta.Precision, m.Meta.precisionFrom)
 	if HasNoise(t.Likelihood) {
-		t.Noise, t.NoiseFrom = firstPositive(f.Noise, "--noise-variance", m.Meta.Noise, m.Meta.noiseFrom)
+		t.Noise, t.NoiseFrom = firstPositive(f.NoiseVariance, "--noise-variance", m.Meta.Noise, m.Meta.noiseFrom)
 		if t.Likelihood, err = glm.NewGaussian(t.Noise); err != nil {
 			return nil, err
 		}
-	} else if f.Noise != nil {
+	} else if f.NoiseVariance != nil {
 		return nil, fmt.Errorf("--noise-variance is for the gaussian likelihood, but %s has the %s likelihood; leave it out or give --likelihood gaussian", m.Name, name)
 	}
 	if !HasClasses(t.Likelihood) {

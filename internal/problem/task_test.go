@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // Which classes the outputs stand for, where the data have as many, fewer or more of them: what an error says to type is
 // right for the same data.
 func TestClassesOfOutputs(t *testing.T) {
 	task := func(outputs int, labels string, flags DataFlags) (*Task, error) {
-		require.NoError(t, flags.check(func(string) bool { return false }, "", 0))
+		require.NoError(t, flags.check("", 0))
 		text := "u,y\n"
 		for i, label := range strings.Split(labels, ",") {
 			text += fmt.Sprintf("%d,%s\n", i, label)
@@ -35,7 +36,7 @@ func TestClassesOfOutputs(t *testing.T) {
 		{3, "0,1,2", "", []int{0, 1, 2}}, {3, "7,9,5", "", []int{5, 7, 9}}, {3, "0,1,1", "", []int{0, 1, 2}}, {4, "0,3", "", []int{0, 1, 2, 3}},
 		{3, "0,1", "2,0,1", []int{2, 0, 1}}, {3, "1,2", "1,2,3", []int{1, 2, 3}}, {3, "4,9", "4,7,9", []int{4, 7, 9}}, {2, "0,1,2", "0,2", []int{0, 2}},
 	} {
-		got, err := task(c.outputs, c.labels, DataFlags{ClassText: c.classes})
+		got, err := task(c.outputs, c.labels, DataFlags{DataOptions: DataOptions{Classes: testref.Must(SplitNames(c.classes))(t)}})
 		require.NoError(t, err, c)
 		require.Equal(t, c.want, got.Classes)
 	}
@@ -56,7 +57,7 @@ func TestClassesOfOutputs(t *testing.T) {
 		for _, typed := range strings.Split(c.want, "--classes ")[1:] {
 			list, _, _ := strings.Cut(typed, " ")
 			if strings.Contains(list, ",") && strings.Trim(list, "0123456789,") == "" {
-				got, err := task(c.outputs, c.labels, DataFlags{ClassText: list})
+				got, err := task(c.outputs, c.labels, DataFlags{DataOptions: DataOptions{Classes: strings.Split(list, ",")}})
 				require.NoError(t, err)
 				require.Equal(t, list, FormatInts(got.Classes))
 			}

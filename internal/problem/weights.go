@@ -85,7 +85,7 @@ func parseClassWeights(text string) (*classWeights, error) {
 	if text == balanced {
 		return &classWeights{balanced: true}, nil
 	}
-	fields, err := splitNames(text)
+	fields, err := SplitNames(text)
 	if err != nil {
 		return nil, err
 	}
@@ -131,13 +131,13 @@ func (w *classWeights) String() string {
 // setLoss takes the loss of the training from the flags, else from what the model says.
 func (t *Task) setLoss(f *TaskFlags, m *Model, d *dataset.Data, train *dataset.Subset) error {
 	switch {
-	case t.Classes != nil && f.Smoothing != nil:
-		t.Loss.Smoothing = *f.Smoothing
+	case t.Classes != nil && f.LabelSmoothing != nil:
+		t.Loss.Smoothing = *f.LabelSmoothing
 	case t.Classes != nil:
 		t.Loss.Smoothing = m.Meta.smoothing
-	case f.Smoothing != nil && t.MultiLabel():
+	case f.LabelSmoothing != nil && t.MultiLabel():
 		return fmt.Errorf("--label-smoothing is for one class a row, but %s has several labels; leave it out, and write the smoothed labels, numbers from 0 to 1, into the columns", m.Name)
-	case f.Smoothing != nil:
+	case f.LabelSmoothing != nil:
 		return fmt.Errorf("--label-smoothing is for labels, but %s has the %s likelihood; leave it out", m.Name, t.Likelihood.Name())
 	}
 	return t.setClassWeights(f, m, d, train)

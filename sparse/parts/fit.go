@@ -35,11 +35,11 @@ type FitOptions struct {
 	Calibrate string // of Merge: loo, heldout or none, as of funcgp.FitOptions
 }
 
-// open returns flags that say where the model and the data are now that a file remembers, which
-// the flag from names, and a job to open them.
-func open(o *funcgp.OpenOptions, from, calibrate string) (*problem.Flags, *job.Job, error) {
-	f := &problem.Flags{Model: problem.ModelFlags{Path: o.Model}, Data: problem.DataFlags{Name: o.Data}, Limits: problem.LimitFlags{Memory: o.Memory}}
-	if err := f.CheckValues(map[string]string{"calibrate": calibrate, from: "given"}); err != nil {
+// open returns flags that say where the model and the data are now that a file remembers, and a job to open them.
+func open(o *funcgp.OpenOptions, path, calibrate string) (*problem.Flags, *job.Job, error) {
+	f := &problem.Flags{Model: problem.ModelFlags{ModelOptions: o.Model}, Data: problem.DataFlags{DataOptions: o.Data}}
+	f.Task.Memory, f.Task.Calibrate = o.Memory, calibrate
+	if err := f.Check(path); err != nil {
 		return nil, nil, err
 	}
 	c := job.New(job.Progress(o.Progress))
@@ -60,7 +60,7 @@ func OpenFit(ctx context.Context, o *FitOptions) (*Fit, error) {
 	if o.Inducing == "" {
 		return nil, job.Usagef("--inducing-file FILE is needed: what gpexplain fit --select-only wrote")
 	}
-	flags, c, err := open(&o.OpenOptions, "inducing-file", "")
+	flags, c, err := open(&o.OpenOptions, o.Inducing, "")
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func Merge(ctx context.Context, o *FitOptions, files []string, sums *sparse.Sums
 	if !slices.Contains(inference.Calibrations, calibrate) {
 		return nil, job.NotOneOf("calibrate", calibrate, inference.Calibrations)
 	}
-	flags, c, err := open(&o.OpenOptions, "inducing-file", "")
+	flags, c, err := open(&o.OpenOptions, o.Inducing, "")
 	if err != nil {
 		return nil, err
 	}

@@ -23,8 +23,8 @@ import (
 // selectInducing writes the inducing examples of a small fit.
 func selectInducing(t *testing.T, path string) {
 	t.Helper()
-	flags := &problem.Flags{Data: problem.DataFlags{Name: "digits:300,40", Count: 60}}
-	require.NoError(t, flags.CheckValues(nil))
+	flags := &problem.Flags{Data: problem.DataFlags{DataOptions: problem.DataOptions{Source: "digits:300,40", TrainCount: 60}}}
+	require.NoError(t, flags.Check(""))
 	method := &inference.Flags{Method: "nystrom", Inducing: 8}
 	c := job.New(nil)
 	defer c.Close()

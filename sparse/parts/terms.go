@@ -81,7 +81,7 @@ func OpenTerms(ctx context.Context, o *TermsOptions) (*Terms, error) {
 	if o.Posterior == "" {
 		return nil, job.Usagef("--posterior FILE is needed: what gpexplain fit or merge wrote")
 	}
-	flags, c, err := open(&o.OpenOptions, "posterior", o.Calibrate)
+	flags, c, err := open(&o.OpenOptions, o.Posterior, o.Calibrate)
 	if err != nil {
 		return nil, err
 	}

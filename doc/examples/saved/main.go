@@ -29,7 +29,7 @@ func main() {
 		net, _, err := train.MAP(ctx, net, x, y, must(glm.NewGaussian(0.01)), nil)
 		check(err)
 		post := must(funcgp.Fit(ctx, funcgp.Model{Network: net}, funcgp.Data{X: x, Y: y}, &funcgp.FitOptions{
-			NoiseVariance: 0.01, Prior: funcgp.Precision(1), Standardize: "no", Method: funcgp.Method{Name: "nystrom", Inducing: 12, Select: "greedy"}}))
+			NoiseVariance: new(0.01), Prior: funcgp.Precision(1), Standardize: "no", Method: funcgp.Method{Name: "nystrom", Inducing: 12, Select: "greedy"}}))
 		defer post.Close()
 		check(post.Save(ctx, path, &funcgp.SaveOptions{Bundle: true}))
 		return

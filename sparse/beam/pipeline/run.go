@@ -37,7 +37,7 @@ func (f *Fit) Run(ctx context.Context, runner string) (*result.Fit, error) {
 	defer remove()
 	defer fits.forget()
 	p := Pass{FitOptions: f.FitOptions, Dir: dir, Most: f.Most}
-	if err := absolute(&p.Inducing, &p.Model, &p.Data); err != nil {
+	if err := absolute(&p.Inducing, &p.Model.File, &p.Data.Source); err != nil {
 		return nil, err
 	}
 	err = fits.with(ctx, text(&p.FitOptions), func(fit *parts.Fit) error {
@@ -117,7 +117,7 @@ func (e *Explain) Run(ctx context.Context, runner string) error {
 	defer remove()
 	defer openings.forget()
 	o := e.TermsOptions
-	if err := absolute(&o.Posterior, &o.Model, &o.Data, &o.Rows.TestIndex, &o.Rows.Input); err != nil {
+	if err := absolute(&o.Posterior, &o.Model.File, &o.Data.Source, &o.Rows.TestIndex, &o.Rows.Input); err != nil {
 		return err
 	}
 	var posterior string

@@ -118,8 +118,8 @@ func open(ctx context.Context, c *console.Console, common *problem.Flags, f *Fla
 			s.made += fmt.Sprintf(", prior precision %.4g by its evidence", s.post.Prior())
 		}
 	}
-	if common.Task.Precision != nil {
-		s.post = s.post.WithPrior(*common.Task.Precision)
+	if common.Task.Prior.Precision != nil {
+		s.post = s.post.WithPrior(*common.Task.Prior.Precision)
 	}
 	return s, c.EndPart(ctx, "posterior")
 }
@@ -136,7 +136,7 @@ func (s *session) saved(c *console.Console, a *autoencoder.Autoencoder, common *
 			return nil, "", nil
 		}
 	}
-	if common.Task.Noise != nil {
+	if common.Task.NoiseVariance != nil {
 		return nil, "", fmt.Errorf("--noise-variance is for fitting a posterior, but %s holds one; leave it out, or give --curvature to fit one", path)
 	}
 	return autoencoder.Load(path, a)

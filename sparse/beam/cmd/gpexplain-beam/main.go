@@ -41,7 +41,6 @@ import (
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/sparse/beam/pipeline"
 )
 
@@ -176,8 +175,8 @@ func (s *common) add(c *cobra.Command, what string) {
 	f.IntVar(&s.parts, "parts", 64, "split the training rows into `N` parts")
 	f.StringVar(&s.runner, "runner", "prism", "`RUNNER` of the pipeline: prism, in this process or at --endpoint; flink or dataflow, a cluster; or direct, in this process without the coders")
 	f.BoolVar(&s.verbose, "verbose", false, "write what the runner logs to standard error")
-	f.StringVar(&s.open.Model, "model", "", "the network where it has moved, an ONNX `FILE`")
-	f.StringVar(&s.open.Data, "data", "", "the rows where they have moved, as gpexplain takes them")
+	f.StringVar(&s.open.Model.File, "model", "", "the network where it has moved, an ONNX `FILE`")
+	f.StringVar(&s.open.Data.Source, "data", "", "the rows where they have moved, as gpexplain takes them")
 	f.StringVar(&s.memory, "max-memory", "", "take at most this much memory in a process, a `SIZE` such as 4GiB (default 80 % of what is free)")
 }
 
@@ -189,11 +188,10 @@ func (s *common) begin(c *cobra.Command, input string) error {
 			empty = f.Name
 		}
 	})
-	limits := problem.LimitFlags{MemoryText: s.memory}
-	if err := limits.Check(func(string) bool { return false }); err != nil {
+	var err error
+	if s.open.Memory, err = job.ParseBytes("max-memory", s.memory); err != nil {
 		return err
 	}
-	s.open.Memory = limits.Memory
 	switch {
 	case empty != "":
 		return job.Usagef("--%s is empty; give it a value or leave it out", empty)
