@@ -7,6 +7,7 @@ import (
 	"github.com/funcgp/funcgp/explain/counterfactual"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -48,7 +49,7 @@ func (p *Posterior) without(ctx context.Context, at []int) (gp.Latent, error) {
 	}
 	q, err := m.Fit(ctx, p.problem.TrainTargets().Without(at...), nil)
 	if err != nil {
-		return nil, p.problem.TrainNames().ExplainError(err)
+		return nil, problem.ExplainError(p.problem.Examples.Train, err)
 	}
 	return p.post.Changed(q), nil
 }

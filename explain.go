@@ -94,7 +94,7 @@ func (p *Posterior) Explain(ctx context.Context, rows *Rows, o *ExplainOptions) 
 				err = explain.AddInfluence(ctx, half, b.Slice(i, i+1), list[0])
 			}
 			if err != nil {
-				return problem.NamesOf(rows.asked.Subset, lo+i, lo+i+1).ExplainError(err)
+				return problem.ExplainError(rows.asked.Slice(lo+i, lo+i+1), err)
 			}
 			one := p.explanation(&list[0][at], targets[at].Of(pred.Mean.RawRowView(i)))
 			one.Prediction = p.prediction(rows.asked, lo+i, pred, i)

@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/option"
@@ -131,7 +132,7 @@ func answering(c *job.Job, p *problem.Problem, post *inference.Posterior) *Poste
 
 func init() {
 	inference.Front = func(c *job.Job, p *problem.Problem, q *inference.Posterior) any { return answering(c, p, q) }
-	inference.FrontRows = func(front any, rows *problem.Asked) any { return &Rows{rows, front.(*Posterior)} }
+	inference.FrontRows = func(front any, rows *dataset.Rows) any { return &Rows{rows, front.(*Posterior)} }
 	inference.Behind = func(front any) inference.Open {
 		p := front.(*Posterior)
 		return inference.Open{Job: p.job, Problem: p.problem, Posterior: p.post, Begin: p.begin}

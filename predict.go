@@ -16,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/option"
@@ -174,22 +175,22 @@ func (p *Posterior) Predictions(ctx context.Context, rows *Rows, o *PredictOptio
 				if s, err = p.predicting(ctx, o); err != nil {
 					return nil, err
 				}
-				if rows.asked.Set.Labelled() {
-					if y, err = p.problem.Targets(rows.asked.Subset); err != nil {
+				if rows.asked.Labelled() {
+					if y, err = p.problem.Targets(rows.asked); err != nil {
 						return nil, err
 					}
 				}
 			}
-			b, pred, err := p.post.Tile(ctx, p.problem, rows.asked.Subset, lo, hi, y, nil, s.link)
+			b, pred, err := p.post.Tile(ctx, p.problem, rows.asked, lo, hi, y, nil, s.link)
 			if err != nil {
 				return nil, err
 			}
 			regions, err := s.covered.Regions(ctx, b)
 			if err != nil {
-				return nil, problem.NamesOf(rows.asked.Subset, lo, hi).ExplainError(err)
+				return nil, problem.ExplainError(rows.asked.Slice(lo, hi), err)
 			}
 			for i := range hi - lo {
-				x := p.post.PredictionOf(p.problem, pred, i, rows.asked.Subset, lo+i)
+				x := p.post.PredictionOf(p.problem, pred, i, rows.asked, lo+i)
 				x.Region = regions[i]
 				list = append(list, x)
 			}
@@ -273,7 +274,7 @@ func (p *Posterior) each(ctx context.Context, rows *Rows, function gp.Latent, do
 	n, atOnce := rows.Len(), p.post.RowsAtOnce(p.problem)
 	for t := range par.Tiles(n, atOnce) {
 		lo, hi := par.Bounds(t, n, atOnce)
-		b, pred, err := p.post.Tile(ctx, p.problem, rows.asked.Subset, lo, hi, nil, function, p.link)
+		b, pred, err := p.post.Tile(ctx, p.problem, rows.asked, lo, hi, nil, function, p.link)
 		if err == nil {
 			err = do(lo, b, pred)
 		}
@@ -293,8 +294,8 @@ func (p *Posterior) owns(rows *Rows) error {
 }
 
 // prediction is prediction i of a tile, which is row at of those asked for.
-func (p *Posterior) prediction(rows *problem.Asked, at int, pred *inference.Predictions, i int) Prediction {
-	return *p.post.PredictionOf(p.problem, pred, i, rows.Subset, at)
+func (p *Posterior) prediction(rows *dataset.Rows, at int, pred *inference.Predictions, i int) Prediction {
+	return *p.post.PredictionOf(p.problem, pred, i, rows, at)
 }
 
 // ClassName is the name of the class of a label, as Prediction.Class and Region.Set have them, and the label in words where

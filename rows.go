@@ -23,7 +23,7 @@ import (
 
 // Rows are inputs in the units of the data, each checked to be what the network takes.
 type Rows struct {
-	asked *problem.Asked
+	asked *dataset.Rows
 	own   *Posterior
 }
 
@@ -31,28 +31,24 @@ type Rows struct {
 func (r *Rows) Len() int { return r.asked.Len() }
 
 // Slice is the rows from lo to below hi.
-func (r *Rows) Slice(lo, hi int) *Rows {
-	asked := *r.asked
-	asked.Subset = asked.Subset.Slice(lo, hi)
-	return &Rows{&asked, r.own}
-}
+func (r *Rows) Slice(lo, hi int) *Rows { return &Rows{r.asked.Slice(lo, hi), r.own} }
 
 // Index is the number of row i in the file of the data, or its place among rows of one's own.
-func (r *Rows) Index(i int) int { return r.asked.Rows[i] }
+func (r *Rows) Index(i int) int { return r.asked.Row(i) }
 
 // ID is the name of row i, "" for none.
-func (r *Rows) ID(i int) string { return problem.IDOf(r.asked.Subset, i) }
+func (r *Rows) ID(i int) string { return problem.IDOf(r.asked, i) }
 
 // Source gives the rows to packages below this one, linearized anew in each pass, until ctx is done. It must not be used
 // after the posterior is closed.
 func (r *Rows) Source(ctx context.Context) linearize.Source {
-	return r.own.problem.Examples.Source(ctx, r.own.problem.Model, r.asked.Subset)
+	return r.own.problem.Examples.Source(ctx, r.own.problem.Model, r.asked)
 }
 
 // Pictures finds the pictures of the rows by their numbers, for a page: pixels, or the features in their units. One that
 // cannot be read is empty and sets err, which is looked at when the page is written. It must not be used after Close.
 func (r *Rows) Pictures(ctx context.Context, err *error) func(row result.Index) result.Picture {
-	return r.own.problem.Examples.Pictures(ctx, r.asked.Subset, err)
+	return r.own.problem.Examples.Pictures(ctx, r.asked, err)
 }
 
 // Notes say what was done to pictures to fit them to the network.
@@ -101,25 +97,24 @@ func held(d *Data, net *network.Network) (*dataset.Data, error) {
 }
 
 // take makes rows of one's own of what errors and notes call name.
-func (p *Posterior) take(name string, read func(o dataset.InputOptions) (*problem.Asked, error)) (*Rows, error) {
+func (p *Posterior) take(name string, read func(o *dataset.InputOptions) (*dataset.Rows, error)) (*Rows, error) {
 	end, err := p.begin()
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	asked, err := read(dataset.InputOptions{MaxBytes: gp.MemoryBudget(p.problem.Limits.Memory), Name: name})
+	asked, err := read(p.problem.Own(dataset.InputOptions{MaxBytes: gp.MemoryBudget(p.problem.Limits.Memory), Name: name}))
 	if err != nil {
 		return nil, named(err)
 	}
-	asked.File = "rows"
 	return &Rows{asked, p}, nil
 }
 
 // read reads rows of one's own from in, which errors and notes call name.
 func (p *Posterior) read(ctx context.Context, in io.Reader, name string) (*Rows, error) {
-	return p.take(name, func(o dataset.InputOptions) (*problem.Asked, error) {
+	return p.take(name, func(o *dataset.InputOptions) (*dataset.Rows, error) {
 		o.Standard = in
-		return p.problem.Read(ctx, "-", o)
+		return dataset.ReadInputs(ctx, "-", o)
 	})
 }
 
@@ -136,7 +131,7 @@ func (p *Posterior) ReadPicture(ctx context.Context, r io.Reader) (*Rows, error)
 
 // Picture is a picture, which is fitted to the inputs of the network.
 func (p *Posterior) Picture(ctx context.Context, img image.Image) (*Rows, error) {
-	return p.take("the picture", func(o dataset.InputOptions) (*problem.Asked, error) { return p.problem.Drawn(ctx, img, o) })
+	return p.take("the picture", func(o *dataset.InputOptions) (*dataset.Rows, error) { return o.Drawn(ctx, img) })
 }
 
 // Rows are the rows of x, N×D, in the units of the training data; pixels run from 0 to 255, whole numbers or not.
@@ -144,7 +139,7 @@ func (p *Posterior) Picture(ctx context.Context, img image.Image) (*Rows, error)
 // among others, and one that is missing or there twice is an error. Without them the order is that of the training data.
 // The numbers are copied, once.
 func (p *Posterior) Rows(_ context.Context, x mat.Matrix, columns ...string) (*Rows, error) {
-	return p.take("the rows", func(o dataset.InputOptions) (*problem.Asked, error) { return p.problem.Numbers(x, columns, o) })
+	return p.take("the rows", func(o *dataset.InputOptions) (*dataset.Rows, error) { return o.Numbers(x, columns) })
 }
 
 // Records are rows by the names of the columns of the training data, in their units. A column that is
@@ -169,7 +164,7 @@ func (p *Posterior) Records(_ context.Context, records []map[string]float64) (*R
 			}
 		}
 	}
-	return p.take("the records", func(o dataset.InputOptions) (*problem.Asked, error) { return p.problem.Numbers(x, nil, o) })
+	return p.take("the records", func(o *dataset.InputOptions) (*dataset.Rows, error) { return o.Numbers(x, nil) })
 }
 
 // Pool reads rows that a label may be asked for: a file or folder as gpexplain acquire takes it, or the training rows of data,
@@ -200,5 +195,5 @@ func (p *Posterior) TestRows(ctx context.Context, index ...int) (*Rows, error) {
 	if err != nil {
 		return nil, named(err)
 	}
-	return &Rows{&problem.Asked{Subset: rows}, p}, nil
+	return &Rows{rows, p}, nil
 }

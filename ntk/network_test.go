@@ -90,7 +90,7 @@ func inputs(t *testing.T, ref *testref.Ref) (train, test *mat.Dense) {
 		return ref.Matrix("x_train"), ref.Matrix("x_test")
 	}
 	data := testref.Must(dataset.Open(t.Context(), testref.MNIST(t), nil))(t)
-	return data.Train.Matrix(ref.Ints("train_index")), data.Test.Matrix(ref.Ints("test_index"))
+	return data.Train.At(ref.Ints("train_index")).Matrix(), data.Test.At(ref.Ints("test_index")).Matrix()
 }
 
 // TestExportedKernels compares J Jᵀ of networks as users export them, in

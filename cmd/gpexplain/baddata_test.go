@@ -36,7 +36,7 @@ func idx(data []byte, dims ...int) []byte {
 func idxFiles(train, test int) map[string][]byte {
 	d := dataset.Digits(0, train, test)
 	files := map[string][]byte{}
-	for prefix, s := range map[string]*dataset.Set{"train": d.Train, "t10k": d.Test} {
+	for prefix, s := range map[string]*dataset.Rows{"train": d.Train, "t10k": d.Test} {
 		var pix, labels []byte
 		for i := range s.Len() {
 			pix, labels = append(pix, s.Image(i)...), append(labels, byte(s.Labels[i]))

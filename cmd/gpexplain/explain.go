@@ -18,6 +18,7 @@ import (
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -192,7 +193,7 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	if p, rows.Subset, err = p.GroupedFor(ctx, c.Job, rows.Subset); err != nil {
+	if p, rows, err = p.GroupedFor(ctx, c.Job, rows); err != nil {
 		return err
 	}
 	asked, err := inference.Contrasted(p, s.contrast)
@@ -224,7 +225,7 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 }
 
 // writeAll shows the report of each row in every form that was asked for.
-func (s *explainVerb) writeAll(ctx context.Context, c *console.Console, list []*problem.Problem, rows *problem.Asked, of func(i int, x *explained) (*result.Report, error)) error {
+func (s *explainVerb) writeAll(ctx context.Context, c *console.Console, list []*problem.Problem, rows *dataset.Rows, of func(i int, x *explained) (*result.Report, error)) error {
 	p := list[0]
 	about, err := s.about(ctx, c, list)
 	if err != nil {
@@ -233,19 +234,22 @@ func (s *explainVerb) writeAll(ctx context.Context, c *console.Console, list []*
 	return tabulate(c, s.csv, termColumns, func(add func(*term) error) error {
 		for i := range rows.Len() {
 			// Row i of those asked for.
-			e, label := p.Examples, result.Float(problem.Label(rows.Subset, i))
-			inputs, err := e.Inputs(ctx, rows.Subset, i, i+1)
+			e, label := p.Examples, result.Float(problem.Label(rows, i))
+			inputs, err := e.Inputs(ctx, rows, i, i+1)
 			if err != nil {
 				return err
 			}
-			shown, err := e.Picture(ctx, rows.Subset, i)
+			shown, err := e.Picture(ctx, rows, i)
 			if err != nil {
 				return err
 			}
-			x := &explained{names: problem.NamesOf(rows.Subset, i, i+1), x: inputs, picture: shown,
-				input: result.Input{Split: rows.Set.Part, Index: result.Index(rows.Rows[i]), Label: label, LabelName: p.LabelName(rows.Subset, i), ID: problem.IDOf(rows.Subset, i), File: rows.File, Targets: problem.SeveralOf(rows.Subset, i)}}
-			if rows.File != "" && rows.Len() == 1 {
-				x.names, x.input.Index, x.input.Notes = problem.NamesOfFile(rows.File, rows.Subset.Slice(i, i+1)), -1, rows.Notes
+			x := &explained{row: rows.Slice(i, i+1), x: inputs, picture: shown,
+				input: result.Input{Split: rows.Part, Index: result.Index(rows.Index[i]), Label: label, LabelName: p.LabelName(rows, i), ID: problem.IDOf(rows, i), Targets: problem.SeveralOf(rows, i)}}
+			if rows.Own() {
+				x.input.File = rows.File
+			}
+			if rows.Own() && rows.Len() == 1 {
+				x.input.Index, x.input.Notes = -1, rows.Notes
 			}
 			r, err := of(i, x)
 			if err != nil {
@@ -299,8 +303,8 @@ func (s *explainVerb) about(ctx context.Context, c *console.Console, list []*pro
 
 // explained is the example whose prediction is explained.
 type explained struct {
-	names   problem.RowNames
-	x       *mat.Dense // 1×D
+	row     *dataset.Rows // one
+	x       *mat.Dense    // 1×D
 	input   result.Input
 	picture result.Picture
 
@@ -311,15 +315,15 @@ type explained struct {
 func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem.Problem, q *inference.Posterior, other *changedData, x *explained, asked *explain.Target) (*result.Report, error) {
 	batch, err := p.Model.Net.Linearize(ctx, x.x)
 	if err != nil {
-		return nil, x.names.ExplainError(err)
+		return nil, problem.ExplainError(x.row, err)
 	}
 	link := predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs)
 	pred, err := q.Predict(ctx, p.Task, batch, link)
 	if err != nil {
-		return nil, x.names.ExplainError(err)
+		return nil, problem.ExplainError(x.row, err)
 	}
 	if x.interval, err = pred.Interval(ctx, p); err != nil {
-		return nil, x.names.ExplainError(err)
+		return nil, problem.ExplainError(x.row, err)
 	}
 	names := p.TrainingRows()
 	o := s.options(p, inference.Targets(p, pred, 0, asked), names.Groups())
@@ -332,7 +336,7 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 	}
 	list, err := s.explanations(ctx, q, o, batch)
 	if err != nil {
-		return nil, x.names.ExplainError(err)
+		return nil, problem.ExplainError(x.row, err)
 	}
 	r := &result.Report{Input: x.input, Classes: p.Task.ClassNames(), Labels: p.Task.LabelNames, Meanings: s.meanings(p), Fit: q.Report(p, c.Warnings)}
 	r.Prediction = q.Prediction(p.Task, pred, 0)
@@ -348,13 +352,13 @@ func (s *explainVerb) report(ctx context.Context, c *console.Console, p *problem
 		c.Clear()
 		c.Warn(warnings...)
 		if err != nil {
-			return nil, x.names.ExplainError(err)
+			return nil, problem.ExplainError(x.row, err)
 		}
 		r.SmallestFlip = flip
 	default:
 		says := other.says
 		if _, err := q.ChangeTo(ctx, p, &says, other.posterior, batch, link); err != nil {
-			return nil, x.names.ExplainError(err)
+			return nil, problem.ExplainError(x.row, err)
 		}
 		if says.Labels != nil {
 			r.Flip = &says
@@ -401,7 +405,7 @@ func (s *explainVerb) explanations(ctx context.Context, q *inference.Posterior, 
 
 // write shows the report of row i in every form that was asked for; that on
 // standard output last, so that its timings cover the rest.
-func (s *explainVerb) write(ctx context.Context, c *console.Console, p *problem.Problem, a about, rows *problem.Asked, i int, x *explained, r *result.Report) error {
+func (s *explainVerb) write(ctx context.Context, c *console.Console, p *problem.Problem, a about, rows *dataset.Rows, i int, x *explained, r *result.Report) error {
 	e := p.Examples
 	a.Record.Scored = result.NewScored(x.x.RawRowView(0), &r.Prediction)
 	var unread error
@@ -421,12 +425,12 @@ func (s *explainVerb) write(ctx context.Context, c *console.Console, p *problem.
 
 // numbered is the path of a file about row i: with its number before the ending
 // where there are several rows.
-func numbered(path string, rows *problem.Asked, i int) string {
+func numbered(path string, rows *dataset.Rows, i int) string {
 	if rows.Len() == 1 || path == "" {
 		return path
 	}
 	ext := filepath.Ext(path)
-	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(path, ext), rows.Rows[i], ext)
+	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(path, ext), rows.Index[i], ext)
 }
 
 // mostSimilarTo is the number of outputs of training rows above which a page

@@ -122,7 +122,7 @@ func (to *changedData) fit(ctx context.Context, c *console.Console, p *problem.P
 	to.posterior, err = m.Fit(ctx, y, nil)
 	c.Clear()
 	if err != nil {
-		return p.TrainNames().ExplainError(err)
+		return problem.ExplainError(p.Examples.Train, err)
 	}
 	c.Warn(to.posterior.Warnings()...)
 	return nil

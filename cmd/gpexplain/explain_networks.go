@@ -37,14 +37,14 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 	if err != nil {
 		return err
 	}
-	asked := rows.Subset
+	asked := rows
 	for k := range list {
 		q, subset, err := list[k].GroupedFor(ctx, c.Job, asked)
 		if err != nil {
 			return err
 		}
 		if list[k] = q; k == 0 {
-			p, rows.Subset = q, subset
+			p, rows = q, subset
 		}
 		if err := q.SameOutputs(p); err != nil {
 			return err
@@ -53,13 +53,13 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 	// The mean outputs of the networks at some rows, T×C.
 	all := make([]*mat.Dense, len(list))
 	for k, p := range list {
-		x, err := p.Examples.Inputs(ctx, rows.Subset, 0, rows.Len())
+		x, err := p.Examples.Inputs(ctx, rows, 0, rows.Len())
 		if err != nil {
 			return err
 		}
 		f, err := p.Model.Net.Forward(ctx, x)
 		if err != nil {
-			return fmt.Errorf("%s: %w", p.Model.Name, problem.NamesOf(rows.Subset, 0, rows.Len()).ExplainError(err))
+			return fmt.Errorf("%s: %w", p.Model.Name, problem.ExplainError(rows.Slice(0, rows.Len()), err))
 		}
 		all[k] = f
 	}
@@ -115,14 +115,13 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 		}
 		m := &member{}
 		for i := range rows.Len() {
-			names := problem.NamesOf(rows.Subset, i, i+1)
-			batch, err := p.Linearize(ctx, rows.Subset, i, i+1)
+			batch, err := p.Linearize(ctx, rows, i, i+1)
 			if err != nil {
-				return names.ExplainError(err)
+				return problem.ExplainError(rows.Slice(i, i+1), err)
 			}
 			pred, err := q.Predict(ctx, p.Task, batch, predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
 			if err != nil {
-				return names.ExplainError(err)
+				return problem.ExplainError(rows.Slice(i, i+1), err)
 			}
 			one := q.Prediction(p.Task, pred, 0)
 			for j := range p.Model.Outputs {
@@ -134,7 +133,7 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 			}
 			found, err := ex.Explain(ctx, batch)
 			if err != nil {
-				return names.ExplainError(err)
+				return problem.ExplainError(rows.Slice(i, i+1), err)
 			}
 			m.predictions, m.explanations = append(m.predictions, one), append(m.explanations, found[0])
 			if rows.Len() > 1 {

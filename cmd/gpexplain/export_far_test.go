@@ -88,7 +88,7 @@ func TestExportFar(t *testing.T) {
 			graph, r, err := q.Export(t.Context(), p, 10)
 			require.NoError(t, err)
 			train := p.Examples.Train
-			x, err := train.Set.Read(t.Context(), train.Pos)
+			x, err := train.Read(t.Context())
 			require.NoError(t, err)
 			if p.Examples.Data.Images() {
 				x.Scale(255, x)

@@ -111,19 +111,19 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 	rows := s.rows
 	train := old.Examples.Train
 	at := make(map[int]int, train.Len())
-	for i, row := range train.Rows {
+	for i, row := range train.Index {
 		at[row] = i
 	}
 	gone := make([]forgottenRow, len(rows))
 	for k, row := range rows {
 		i := at[row]
-		in, err := train.Set.Read(ctx, train.Pos[i:i+1])
+		in, err := train.Slice(i, i+1).Read(ctx)
 		if err != nil {
 			return err
 		}
 		x := in.RawRowView(0)
 		y := []float64{problem.Label(train, i)}
-		if w := train.Set.Width(); train.Labels == nil && w > 1 {
+		if w := train.Width(); train.Labels == nil && w > 1 {
 			y = train.Targets[i*w : (i+1)*w]
 		}
 		gone[k] = forgottenRow{Row: row, Inputs: sumOf(x), InputsAndTarget: sumOf(x, y)}
@@ -275,7 +275,7 @@ func (r *forgetReport) prove(ctx context.Context, c *console.Console, old, p *pr
 		}
 		after.Kernel.DiagTo(prior, b)
 		for i := range n {
-			row := old.Examples.Train.Rows[first+i]
+			row := old.Examples.Train.Index[first+i]
 			to := &r.Staying
 			if gone[row] {
 				to = &r.Forgotten
@@ -293,7 +293,7 @@ func (r *forgetReport) prove(ctx context.Context, c *console.Console, old, p *pr
 	})
 	c.Clear()
 	if err != nil {
-		return old.TrainNames().ExplainError(err)
+		return problem.ExplainError(old.Examples.Train, err)
 	}
 	r.PriorSD = result.Float(math.Sqrt(largest))
 	if r.Bound = r.Distance * r.PriorSD; problem.HasLogVariances(p.Task.Likelihood) {

@@ -44,7 +44,7 @@ func TestForget(t *testing.T) {
 		for k, x := range r.Rows {
 			require.Equal(t, gone[k], strconv.Itoa(x.Row))
 			var b bytes.Buffer
-			require.NoError(t, binary.Write(&b, binary.LittleEndian, d.Train.Matrix([]int{x.Row}).RawRowView(0)))
+			require.NoError(t, binary.Write(&b, binary.LittleEndian, d.Train.At([]int{x.Row}).Matrix().RawRowView(0)))
 			require.Equal(t, fmt.Sprintf("%x", sha256.Sum256(b.Bytes())), x.Inputs)
 			require.NoError(t, binary.Write(&b, binary.LittleEndian, float64(d.Train.Labels[x.Row])))
 			require.Equal(t, fmt.Sprintf("%x", sha256.Sum256(b.Bytes())), x.InputsAndTarget)

@@ -126,7 +126,7 @@ func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	p, rows, err := p.GroupedFor(ctx, c.Job, asked.Subset)
+	p, rows, err := p.GroupedFor(ctx, c.Job, asked)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	post := inference.Front(c.Job, p, q).(*funcgp.Posterior)
-	asked.Subset = rows
+	asked = rows
 	return s.predict(ctx, c, post, inference.FrontRows(post, asked).(*funcgp.Rows))
 }
 

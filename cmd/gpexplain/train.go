@@ -142,7 +142,7 @@ func (s *trainVerb) run(ctx context.Context, c *console.Console) error {
 	}
 	// The test rows are looked at first: a fault in them must not cost the
 	// training.
-	var test *dataset.Subset
+	var test *dataset.Rows
 	var testY *mat.Dense
 	if p.Examples.TestPart().Len() > 0 {
 		if test, err = p.Examples.Test(dataset.SelectOptions{}); err != nil {

@@ -42,7 +42,7 @@ func (s *service) predictRows(ctx context.Context, r *request) (*predictions, er
 	if err != nil {
 		return nil, badInput("rows", err)
 	}
-	rows := asked.Subset
+	rows := asked
 	r.scored = rows
 	list, err := s.predictions(ctx, r, rows)
 	return &predictions{Schema: "funcgp/serve-predictions/1", Classes: s.front.Classes(), Labels: s.front.Labels(), Predictions: list}, err

@@ -31,15 +31,15 @@ import (
 func numbersOf(t testing.TB, s *Server, n int) (list [][]float64) {
 	t.Helper()
 	v := s.service.Load()
-	for _, at := range v.tests.Pos[:n] {
+	for i := range n {
 		var row []float64
 		if v.problem.Examples.Data.Images() {
-			img := testref.Must(v.tests.Set.ReadImage(t.Context(), at))(t)
+			img := testref.Must(v.tests.ReadImage(t.Context(), i))(t)
 			for _, p := range img {
 				row = append(row, float64(p))
 			}
 		} else {
-			x := testref.Must(v.tests.Set.Read(t.Context(), []int{at}))(t)
+			x := testref.Must(v.tests.Slice(i, i+1).Read(t.Context()))(t)
 			row = append(row, x.RawRowView(0)...)
 		}
 		list = append(list, row)
@@ -475,5 +475,5 @@ func TestClose(t *testing.T) {
 	}
 	end()
 	require.NoError(t, <-closed)
-	refused(t, ask(h, "POST", "/v1/predict", "application/json", fmt.Sprintf(`{"row":%d}`, v.tests.Rows[0])), 503, "not ready")
+	refused(t, ask(h, "POST", "/v1/predict", "application/json", fmt.Sprintf(`{"row":%d}`, v.tests.Index[0])), 503, "not ready")
 }

@@ -22,8 +22,7 @@ import (
 // An input is what a request asks about.
 type input struct {
 	subject
-	rows  *dataset.Subset // one
-	names problem.RowNames
+	rows *dataset.Rows // one
 }
 
 // explain says what went wrong with the numbers of an input. The error of a context stays
@@ -32,7 +31,7 @@ func (in *input) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil || interrupted(err) {
 		return err
 	}
-	return refuse(422, "not_computable", in.names.ExplainError(err))
+	return refuse(422, "not_computable", problem.ExplainError(in.rows, err))
 }
 
 // decodeBytes bounds the memory that decoding a picture or a table may take; a picture
@@ -55,7 +54,7 @@ func (s *service) input(ctx context.Context, r *request) (in *input, err error) 
 	case r.Fit == "ink" && r.Invert != "":
 		return nil, refusef(422, "contradiction", "invert is for the fit frame: ink is found whether it is light or dark; leave one of them out")
 	case r.Rows != nil || r.Array != nil:
-		var rows *problem.Asked
+		var rows *dataset.Rows
 		rows, err = s.several(ctx, r, decodeBytes)
 		in, err = s.one(ctx, "rows", rows, err)
 	case r.Row != nil:
@@ -80,14 +79,14 @@ func (s *service) testRow(ctx context.Context, row int) (*input, error) {
 	if err != nil {
 		return nil, refuse(422, "bad_row", err)
 	}
-	in := &input{rows: rows, names: problem.NamesOf(rows, 0, 1)}
-	in.subject = subject{Split: rows.Set.Part, NamedRow: s.named(rows, 0)}
+	in := &input{rows: rows}
+	in.subject = subject{Split: rows.Part, NamedRow: s.named(rows, 0)}
 	return in, s.show(ctx, in, rows)
 }
 
 // named names row i of a subset.
-func (s *service) named(rows *dataset.Subset, i int) result.NamedRow {
-	return result.NamedRow{Index: result.Index(rows.Rows[i]), Label: result.Float(problem.Label(rows, i)), LabelName: s.problem.LabelName(rows, i), ID: problem.IDOf(rows, i)}
+func (s *service) named(rows *dataset.Rows, i int) result.NamedRow {
+	return result.NamedRow{Index: result.Index(rows.Index[i]), Label: result.Float(problem.Label(rows, i)), LabelName: s.problem.LabelName(rows, i), ID: problem.IDOf(rows, i)}
 }
 
 // values is an input given as numbers.
@@ -100,7 +99,7 @@ func (s *service) values(ctx context.Context, list []float64) (*input, error) {
 }
 
 // several are the rows of a request: numbers of JSON, or a .npy file, which may take so many bytes.
-func (s *service) several(ctx context.Context, r *request, most int64) (*problem.Asked, error) {
+func (s *service) several(ctx context.Context, r *request, most int64) (*dataset.Rows, error) {
 	if r.Rows != nil {
 		return s.numbers(r.Rows)
 	}
@@ -153,7 +152,7 @@ func (s *service) picture(ctx context.Context, r *request) (*input, error) {
 		}
 		return nil, refusef(422, "blank", "picture: %w; draw something", err)
 	}
-	rows, err := s.problem.Drawn(ctx, img, dataset.InputOptions{Name: theInput, Invert: picture.No})
+	rows, err := s.problem.Own(dataset.InputOptions{Name: theInput, Invert: picture.No}).Drawn(ctx, img)
 	in, err := s.one(ctx, "picture", rows, err)
 	if err == nil {
 		in.Notes = append(slices.Clone(p.Notes), inkNote(side))
@@ -175,13 +174,13 @@ func (s *service) drawn() (int, error) {
 const theInput = "the input"
 
 // numbers are rows of JSON. Their grey levels are whole numbers, which shares of 1 are not.
-func (s *service) numbers(x *mat.Dense) (*problem.Asked, error) {
-	return s.problem.Numbers(x, nil, dataset.InputOptions{Name: theInput, Whole: true})
+func (s *service) numbers(x *mat.Dense) (*dataset.Rows, error) {
+	return s.problem.Own(dataset.InputOptions{Name: theInput, Whole: true}).Numbers(x, nil)
 }
 
 // file reads rows from a picture, table or array, as --input of the other verbs does, into at most so many bytes.
-func (s *service) file(ctx context.Context, file []byte, invert picture.Choice, most int64) (*problem.Asked, error) {
-	return s.problem.Read(ctx, "-", dataset.InputOptions{Invert: invert, MaxBytes: most, Standard: bytes.NewReader(file), Name: theInput})
+func (s *service) file(ctx context.Context, file []byte, invert picture.Choice, most int64) (*dataset.Rows, error) {
+	return dataset.ReadInputs(ctx, "-", s.problem.Own(dataset.InputOptions{Invert: invert, MaxBytes: most, Standard: bytes.NewReader(file), Name: theInput}))
 }
 
 // badInput is the error of rows that a member of the request has, which may be nil.
@@ -195,25 +194,25 @@ func badInput(member string, err error) error {
 }
 
 // one is the one row of a member of the request, which came with err.
-func (s *service) one(ctx context.Context, member string, rows *problem.Asked, err error) (*input, error) {
+func (s *service) one(ctx context.Context, member string, rows *dataset.Rows, err error) (*input, error) {
 	if err != nil {
 		return nil, badInput(member, err)
 	}
 	if n := rows.Len(); n != 1 {
 		return nil, refusef(422, "bad_"+member, "%s: %d rows; send one", member, n)
 	}
-	in := &input{rows: rows.Subset, names: problem.NamesOfFile(theInput, rows.Subset), subject: subject{Split: "request", NamedRow: result.NamedRow{Index: -1, Label: result.Undefined()}}}
+	in := &input{rows: rows, subject: subject{Split: "request", NamedRow: result.NamedRow{Index: -1, Label: result.Undefined()}}}
 	for _, note := range rows.Notes {
 		in.Notes = append(in.Notes, strings.TrimPrefix(note, theInput+": "))
 	}
-	return in, s.show(ctx, in, rows.Subset)
+	return in, s.show(ctx, in, rows)
 }
 
 // show fills in how an input looks.
-func (s *service) show(ctx context.Context, in *input, rows *dataset.Subset) (err error) {
+func (s *service) show(ctx context.Context, in *input, rows *dataset.Rows) (err error) {
 	e := s.problem.Examples
 	if !e.Data.Images() {
-		in.Values, err = features(ctx, rows.Set, rows.Pos[0])
+		in.Values, err = features(ctx, rows)
 		return err
 	}
 	p, err := e.Picture(ctx, rows, 0)
@@ -225,9 +224,9 @@ func (s *service) show(ctx context.Context, in *input, rows *dataset.Subset) (er
 	return err
 }
 
-// features are those at a position of a set, as they are in the file.
-func features(ctx context.Context, set *dataset.Set, at int) ([]result.Float, error) {
-	x, err := set.Read(ctx, []int{at})
+// features are those of the first row, as they are in the file.
+func features(ctx context.Context, rows *dataset.Rows) ([]result.Float, error) {
+	x, err := rows.Slice(0, 1).Read(ctx)
 	if err != nil {
 		return nil, err
 	}

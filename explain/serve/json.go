@@ -48,8 +48,8 @@ type request struct {
 	Influence bool     `json:"influence"` // tell what each listed row does together with many
 	Coverage  *float64 `json:"coverage"`  // probability with which an interval or a set of classes is to hold the target
 
-	page   bool            // answer with a page
-	scored *dataset.Subset // what it asked about, once that is read
+	page   bool          // answer with a page
+	scored *dataset.Rows // what it asked about, once that is read
 }
 
 // inputs is how many inputs the request names.
@@ -386,7 +386,7 @@ func (s *service) terms(ctx context.Context, q *question, list []explain.Term) (
 		out[i] = term{NamedRow: result.NamedRow{Index: c.Index, Label: c.Label, LabelName: c.LabelName, ID: c.ID}, Value: c.Value, Removal: c.Removal, Influence: c.Influence, Similarity: c.Similarity, SD: c.SD, Distinguishable: c.Distinguishable}
 		if !s.problem.Examples.Data.Images() {
 			train := s.problem.Examples.Train
-			if out[i].Values, err = features(ctx, train.Set, train.Pos[list[i].Index]); err != nil {
+			if out[i].Values, err = features(ctx, train.Slice(list[i].Index, list[i].Index+1)); err != nil {
 				return nil, err
 			}
 		}

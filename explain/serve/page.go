@@ -64,7 +64,7 @@ func (s *service) page(ctx context.Context, r *request, in *input, a *answer, wi
 	if err != nil {
 		return "", in.explain(ctx, err)
 	}
-	x := &result.Report{Input: result.Input{Split: in.rows.Set.Part, Index: in.Index, Label: in.Label, LabelName: in.LabelName, ID: in.ID, Notes: in.Notes, Targets: problem.SeveralOf(in.rows, 0)},
+	x := &result.Report{Input: result.Input{Split: in.rows.Part, Index: in.Index, Label: in.Label, LabelName: in.LabelName, ID: in.ID, Notes: in.Notes, Targets: problem.SeveralOf(in.rows, 0)},
 		Classes: p.Task.ClassNames(), Labels: p.Task.LabelNames, Prediction: q.Prediction(p.Task, a.predicted, 0), Fit: q.Report(p, s.warnings)}
 	if in.Index < 0 {
 		x.Input.File = theInput

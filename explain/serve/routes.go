@@ -55,11 +55,11 @@ var routes = []route{
 	}},
 	{"GET", "/v1/model", answers(func(s *service, _ *http.Request) (any, error) { return s.model(), nil })},
 	{"GET", "/v1/rows", answers((*service).rows)},
-	{"GET", "/v1/train/{row}/picture", answers(shown(func(s *service, row int) (*dataset.Subset, int, bool) {
+	{"GET", "/v1/train/{row}/picture", answers(shown(func(s *service, row int) (*dataset.Rows, int, bool) {
 		i, ok := s.position[row]
 		return s.problem.Examples.Train, i, ok
 	}))},
-	{"GET", "/v1/test/{row}/picture", answers(shown(func(s *service, row int) (*dataset.Subset, int, bool) {
+	{"GET", "/v1/test/{row}/picture", answers(shown(func(s *service, row int) (*dataset.Rows, int, bool) {
 		rows, err := s.problem.Examples.Test(dataset.SelectOptions{Rows: []int{row}})
 		return rows, 0, err == nil
 	}))},
@@ -346,7 +346,7 @@ func (ask *request) parameters(r *http.Request) error {
 }
 
 // shown returns the picture of a row.
-func shown(find func(s *service, row int) (rows *dataset.Subset, i int, ok bool)) func(*service, *http.Request) (any, error) {
+func shown(find func(s *service, row int) (rows *dataset.Rows, i int, ok bool)) func(*service, *http.Request) (any, error) {
 	return func(s *service, r *http.Request) (any, error) {
 		row, err := strconv.Atoi(r.PathValue("row"))
 		if err != nil || !s.problem.Examples.Data.Images() {

@@ -99,7 +99,7 @@ func (s *Server) Ready(ctx context.Context, posterior *funcgp.Posterior) error {
 	p, q := open.Problem, open.Posterior
 	v := &service{front: posterior, problem: p, posterior: q, begin: open.Begin, version: s.options.Version, link: predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs),
 		warnings: posterior.Warnings(), names: p.TrainingRows(), outputs: p.OutputNames(), position: map[int]int{}, command: open.Job.Args}
-	for i, row := range p.Examples.Train.Rows {
+	for i, row := range p.Examples.Train.Index {
 		v.position[row] = i
 	}
 	if p.Examples.TestPart().Len() > 0 {

@@ -33,7 +33,7 @@ type service struct {
 	warnings  linearize.Warnings // of the fit
 	names     result.Rows        // of the training rows
 	outputs   []string           // names of the outputs of a regression, nil for none
-	tests     *dataset.Subset    // kept test rows; nil where there are none
+	tests     *dataset.Rows      // kept test rows; nil where there are none
 	position  map[int]int        // of training rows by their number in the file
 	most      int                // terms that may be listed of each side
 	refits    *refits            // nil where examples are left out to first order alone
@@ -61,14 +61,14 @@ type answer struct {
 
 // predictions predicts rows, with the regions of the coverage that a request may ask for. They have no names, which the
 // answer has beside them.
-func (s *service) predictions(ctx context.Context, r *request, rows *dataset.Subset) (list []funcgp.Prediction, err error) {
+func (s *service) predictions(ctx context.Context, r *request, rows *dataset.Rows) (list []funcgp.Prediction, err error) {
 	o := &funcgp.PredictOptions{}
 	if r.Coverage != nil {
 		if o.Coverage = *r.Coverage; o.Coverage == 0 {
 			return nil, refusef(422, "bad_coverage", "coverage 0 must be between 0 and 1")
 		}
 	}
-	for x, err := range s.front.Predictions(ctx, inference.FrontRows(s.front, &problem.Asked{Subset: rows}).(*funcgp.Rows), o) {
+	for x, err := range s.front.Predictions(ctx, inference.FrontRows(s.front, rows).(*funcgp.Rows), o) {
 		if err != nil {
 			if interrupted(err) {
 				return nil, err

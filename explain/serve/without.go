@@ -133,7 +133,7 @@ func (s *service) without(ctx context.Context, in *input, a *answer, rows []int)
 	w := &without{Rows: make([]int, len(rows)), Order: order, Mean: inference.RowOf(other.Mean, 0), Class: s.problem.Task.Class(mean),
 		Probability: inference.RowOf(other.Prob, 0), ProbabilitySD: inference.RowOf(other.SD, 0), ObservationMean: inference.RowOf(other.Response, 0)}
 	for k, i := range rows {
-		w.Rows[k] = s.problem.Examples.Train.Rows[i]
+		w.Rows[k] = s.problem.Examples.Train.Index[i]
 	}
 	if names := s.problem.Task.ClassNames(); names != nil {
 		w.ClassName, w.ClassBefore = names[problem.LargestClass(mean)], names[problem.LargestClass(a.predicted.Mean.RawRowView(0))]

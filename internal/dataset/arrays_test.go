@@ -33,7 +33,7 @@ func TestOpenNPZ(t *testing.T) {
 	require.Equal(t, 2, d.Test.Len())
 	require.False(t, d.Test.Labelled())
 	// The test rows are the first training rows, in another order of bytes and elements.
-	require.Equal(t, d.Train.Matrix([]int{0, 1}), d.Test.Matrix(nil))
+	require.Equal(t, d.Train.At([]int{0, 1}).Matrix(), d.Test.Matrix())
 
 	// Arrays without names, and rows with a single one as labels.
 	d = testref.Must(Open(t.Context(), "testdata/default.npz", &OpenOptions{TestFile: "testdata/table.npz"}))(t)
@@ -51,7 +51,7 @@ func TestOpenNPYPictures(t *testing.T) {
 	require.Equal(t, []int{3, 1, 3, 0}, d.Train.Labels)
 	require.Equal(t, []int{0, 1, 3}, d.Classes())
 	require.Equal(t, byte(30*7%256), d.Train.Image(1)[0])
-	require.Equal(t, float64(byte(30*7%256))/255, d.Train.Matrix(nil).At(1, 0))
+	require.Equal(t, float64(byte(30*7%256))/255, d.Train.Matrix().At(1, 0))
 	require.Equal(t, []string{"pictures of the type uint8 are grey levels, which are divided by 255"}, d.Notes)
 
 	// Real numbers are taken as they are, and shown in their range.
@@ -61,7 +61,7 @@ func TestOpenNPYPictures(t *testing.T) {
 	require.False(t, d.IntegerLabels)
 	require.Equal(t, 2, d.Train.Width())
 	require.Equal(t, []float64{.5, 1.5, 2, 3}, d.Train.Targets)
-	require.Equal(t, -1.0, d.Train.Matrix(nil).At(0, 0))
+	require.Equal(t, -1.0, d.Train.Matrix().At(0, 0))
 	require.Equal(t, byte(0), d.Train.Image(0)[0])
 	require.Equal(t, byte(255), d.Train.Image(1)[14])
 }
@@ -81,9 +81,9 @@ func TestStoredKinds(t *testing.T) {
 		require.Equal(t, s.Targets, got.Targets)
 		require.Equal(t, s.Labels, got.Labels)
 		require.Equal(t, s.IDs, got.IDs)
-		require.Equal(t, s.Rows, got.Rows)
+		require.Equal(t, s.Index, got.Index)
 		require.Equal(t, s.Matrix(), got.Matrix())
-		require.Equal(t, s.Set.Width(), got.Set.Width())
+		require.Equal(t, s.Width(), got.Width())
 	}
 	some := write(t, dir, "some.csv", []byte("length,width,height,y\n1,2,3,violet\n"))
 	d := testref.Must(Open(t.Context(), "testdata/table.npz", nil))(t)
@@ -211,15 +211,15 @@ func TestWholePictures(t *testing.T) {
 					if kind == "|u1" && !whole {
 						unit = 255
 					}
-					x := testref.Must(d.Train.Read(t.Context(), nil))(t)
+					x := testref.Must(d.Train.Read(t.Context()))(t)
 					for i, b := range levels {
 						require.InDelta(t, float64(b)/unit, x.RawMatrix().Data[i], 1e-15)
 					}
 					if far == 0 || kind == "|u1" {
 						in := testref.Must(ReadInputs(t.Context(), own, &InputOptions{Like: d}))(t)
-						require.Equal(t, x.RawRowView(0), in.Set.Matrix(nil).RawRowView(0), "%v %v %v %v", kind, far, whole, last)
+						require.Equal(t, x.RawRowView(0), in.Matrix().RawRowView(0), "%v %v %v %v", kind, far, whole, last)
 					}
-					by := testref.Must((&Subset{Set: d.Train, Pos: []int{0, 1}}).Scaling(t.Context()))(t)
+					by := testref.Must(d.Train.At([]int{0, 1}).Scaling(t.Context()))(t)
 					require.Len(t, by.Mean, c)
 					by = d.Train.PerChannel(by)
 					by.Apply(x)

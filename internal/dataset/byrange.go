@@ -82,14 +82,13 @@ func (b *byRange) read(ctx context.Context, dst []float64, lo int) error {
 	return nil
 }
 
-// readTo writes the inputs at these positions of s into the rows of dst, which are of length
-// D: each run of rows that follow one another at once, and the runs in the order of the
-// files.
-func (b *byRange) readTo(ctx context.Context, s *Set, dst []float64, pos []int) error {
-	rows := make([]int, len(pos))
-	order := make([]int, len(pos))
-	for i, p := range pos {
-		rows[i], order[i] = s.Row(p), i
+// readTo writes the inputs of s into the rows of dst, which are of length D: each run of rows that follow one another at
+// once, and the runs in the order of the files.
+func (b *byRange) readTo(ctx context.Context, s *Rows, dst []float64) error {
+	rows := make([]int, s.n)
+	order := make([]int, s.n)
+	for i := range order {
+		rows[i], order[i] = s.place(i), i
 	}
 	if !slices.IsSorted(rows) {
 		sort.SliceStable(order, func(i, j int) bool { return rows[order[i]] < rows[order[j]] })

@@ -83,15 +83,15 @@ func requireSame(t *testing.T, rng *rand.Rand, want, got *Data) {
 	require.Equal(t, a.Labels, b.Labels)
 	require.Equal(t, a.Targets, b.Targets)
 	require.Equal(t, a.IDs, b.IDs)
-	require.Equal(t, a.Rows, b.Rows)
+	require.Equal(t, a.Index, b.Index)
 	for range 6 {
 		pos := rng.Perm(a.Len())[:1+rng.IntN(a.Len())]
 		if rng.IntN(2) == 0 {
 			lo := rng.IntN(a.Len())
-			pos = b.Pos[lo : lo+1+rng.IntN(a.Len()-lo)]
+			pos = b.Index[lo : lo+1+rng.IntN(a.Len()-lo)]
 		}
-		x := testref.Must(got.Train.Read(t.Context(), pos))(t)
-		requireBits(t, want.Train.Matrix(pos).RawMatrix().Data, x.RawMatrix().Data)
+		x := testref.Must(got.Train.At(pos).Read(t.Context()))(t)
+		requireBits(t, want.Train.At(pos).Matrix().RawMatrix().Data, x.RawMatrix().Data)
 		img := testref.Must(got.Train.ReadImage(t.Context(), pos[0]))(t)
 		require.Equal(t, want.Train.Image(pos[0]), img)
 	}
@@ -171,7 +171,7 @@ func TestArraysByRange(t *testing.T) {
 			require.Equal(t, want.Files(), got.Files())
 			got = testref.Must(Open(t.Context(), filepath.Join(whole, "d", "x-*.npy"), nil))(t)
 			require.Nil(t, got.Train.far)
-			requireBits(t, want.Train.Matrix(nil).RawMatrix().Data, got.Train.Matrix(nil).RawMatrix().Data)
+			requireBits(t, want.Train.Matrix().RawMatrix().Data, got.Train.Matrix().RawMatrix().Data)
 			require.Len(t, got.Files(), len(ends))
 		}
 	}
@@ -287,8 +287,8 @@ func TestByRangeErrors(t *testing.T) {
 	read := func(name string, pos ...int) error {
 		d := testref.Must(Open(t.Context(), name, &OpenOptions{FS: files, ByRange: 1}))(t)
 		files["a-0.csv"] = text("a,y\n1,2\nx,3\n")
-		_, err := d.Train.Read(t.Context(), pos)
-		require.Panics(t, func() { d.Train.Matrix(nil) })
+		_, err := d.Train.At(pos).Read(t.Context())
+		require.Panics(t, func() { d.Train.Matrix() })
 		return err
 	}
 	require.EqualError(t, read("x-*.npy", 0, 1), "x-0.npy: row 1, feature 0: NaN is not finite; fill it in or leave the row out")
@@ -299,7 +299,7 @@ func TestByRangeErrors(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	d := testref.Must(Open(ctx, "x-*.npy", &OpenOptions{FS: files, ByRange: 1}))(t)
 	cancel()
-	require.ErrorIs(t, testref.Err(d.Train.Read(ctx, []int{0})), context.Canceled)
+	require.ErrorIs(t, testref.Err(d.Train.Read(ctx)), context.Canceled)
 	require.ErrorIs(t, testref.Err(Open(ctx, "a-*.csv", &OpenOptions{FS: files, ByRange: 1})), context.Canceled)
 	_, err := Open(t.Context(), "x-*.npy", &OpenOptions{FS: fstest.MapFS{"x-0.npy": array("|u1", []int{2, 3}, 6), "y-0.npy": array("|u1", []int{2}, 2)}, MaxBytes: 40})
 	require.ErrorContains(t, err, "x-*.npy: what is kept of its 2 rows takes 96 bytes of memory, of which 40 may be used")
@@ -338,7 +338,7 @@ func FuzzTableByRange(f *testing.F) {
 		}
 		require.Equal(t, want.n, got.Train.Len())
 		lo := int(from) % want.n
-		x := testref.Must(got.Train.Read(t.Context(), []int{lo, want.n - 1, 0}))(t)
+		x := testref.Must(got.Train.At([]int{lo, want.n - 1, 0}).Read(t.Context()))(t)
 		d := len(want.columns)
 		for i, r := range []int{lo, want.n - 1, 0} {
 			requireBits(t, want.x[r*d:(r+1)*d], x.RawRowView(i))

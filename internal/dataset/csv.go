@@ -135,7 +135,7 @@ func (d *Data) take(parts []*part, names []string) error {
 			slices.ContainsFunc(p.table.y, func(y float64) bool { return y != math.Trunc(y) || math.Abs(y) > math.MaxInt32 })
 	})
 	d.kinds = parts[0].table.kinds
-	for i, s := range []**Set{&d.Train, &d.Valid, &d.Test} {
+	for i, s := range []**Rows{&d.Train, &d.Valid, &d.Test} {
 		*s = parts[i].set(d)
 	}
 	return nil
@@ -168,53 +168,29 @@ func classNames(parts []*part, names []string) ([]string, error) {
 }
 
 // set returns the rows of the part, with labels as the data have them.
-func (p *part) set(d *Data) *Set {
+func (p *part) set(d *Data) *Rows {
 	t := p.table
-	s := &Set{Part: p.name, File: t.file, files: t.files, Shape: t.shape, rows: p.rows, fileRows: t.n, far: t.far}
+	s := &Rows{Part: p.name, File: t.file, files: t.files, Shape: t.shape, Targets: t.y, Shares: t.shares, IDs: t.ids, Weights: t.weights,
+		n: t.n, fileRows: t.n, inputs: &inputs{x: t.x, far: t.far}}
 	if t.shape == nil {
 		s.Shape = []int{len(t.columns)}
 	}
-	dim := size(s.Shape)
 	if t.px != nil {
-		s.px = storedPixels{t.px, dim}
+		s.px = storedPixels{t.px, size(s.Shape)}
 	}
-	if s.n = len(p.rows); p.rows == nil {
-		s.n = t.n
-	}
-	width := len(t.targets)
+	s.findRange()
 	if t.words != nil || d.IntegerLabels && t.y != nil {
-		s.Labels = make([]int, s.n)
+		s.Labels = make([]int, t.n)
 	}
-	for i := range s.n {
-		r := s.Row(i)
-		if p.rows != nil {
-			if t.far == nil {
-				s.x = append(s.x, t.x[r*dim:(r+1)*dim]...)
-			}
-			if t.y != nil {
-				s.Targets = append(s.Targets, t.y[r*width:(r+1)*width]...)
-			}
-			if k := t.kinds; t.shares != nil {
-				s.Shares = append(s.Shares, t.shares[r*k:(r+1)*k]...)
-			}
-			if t.ids != nil {
-				s.IDs = append(s.IDs, t.ids[r])
-			}
-			if t.weights != nil {
-				s.Weights = append(s.Weights, t.weights[r])
-			}
-		}
-		switch {
-		case t.words != nil:
-			k, _ := slices.BinarySearch(d.Names, t.words[r])
-			s.Labels[i] = k
-		case d.IntegerLabels && t.y != nil:
-			s.Labels[i] = int(t.y[r])
+	for i := range s.Labels {
+		if t.words == nil {
+			s.Labels[i] = int(t.y[i])
+		} else {
+			s.Labels[i], _ = slices.BinarySearch(d.Names, t.words[i])
 		}
 	}
 	if p.rows == nil {
-		s.x, s.Targets, s.Shares, s.IDs, s.Weights = t.x, t.y, t.shares, t.ids, t.weights
+		return s
 	}
-	s.findRange()
-	return s
+	return s.At(p.rows)
 }

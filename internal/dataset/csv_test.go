@@ -24,13 +24,13 @@ func TestOpenCSV(t *testing.T) {
 	require.Nil(t, d.Classes())
 	require.False(t, d.Images())
 	require.Nil(t, d.Train.Image(0))
-	require.Equal(t, []float64{1, 0, 2, 1}, d.Train.Matrix(nil).RawMatrix().Data)
+	require.Equal(t, []float64{1, 0, 2, 1}, d.Train.Matrix().RawMatrix().Data)
 	require.Zero(t, d.Test.Len())
 
 	d = testref.Must(Open(context.Background(), path, &OpenOptions{Target: "kind"}))(t)
 	require.Equal(t, []string{"age", "weight"}, d.Columns)
 	require.Equal(t, []int{0, 1}, d.Train.Labels)
-	require.Equal(t, []float64{1, 2.5, 2, -10}, d.Train.Matrix(nil).RawMatrix().Data)
+	require.Equal(t, []float64{1, 2.5, 2, -10}, d.Train.Matrix().RawMatrix().Data)
 }
 
 func TestOpenCSVTestFile(t *testing.T) {
@@ -40,7 +40,7 @@ func TestOpenCSVTestFile(t *testing.T) {
 	d := testref.Must(Open(context.Background(), path, &OpenOptions{TestFile: good}))(t)
 	require.Equal(t, []int{3}, d.Test.Labels)
 	require.Equal(t, []int{0, 1, 3}, d.Classes())
-	require.Equal(t, []float64{5, 6}, d.Test.Matrix(nil).RawRowView(0))
+	require.Equal(t, []float64{5, 6}, d.Test.Matrix().RawRowView(0))
 
 	// A real target anywhere makes the whole set a regression.
 	reals := write(t, dir, "reals.csv", []byte("u,v,y\n5,6,3.5\n"))
@@ -63,7 +63,7 @@ func TestOpenCSVTestFile(t *testing.T) {
 	other := write(t, dir, "order.csv", []byte("y,v,u\n2,6,5\n"))
 	d = testref.Must(Open(context.Background(), path, &OpenOptions{TestFile: other}))(t)
 	require.Equal(t, []int{2}, d.Test.Labels)
-	require.Equal(t, []float64{5, 6}, d.Test.Matrix(nil).RawRowView(0))
+	require.Equal(t, []float64{5, 6}, d.Test.Matrix().RawRowView(0))
 }
 
 // The validation rows come from a file of their own, beside a test file or not.
@@ -78,7 +78,7 @@ func TestOpenCSVValidFile(t *testing.T) {
 		require.Equal(t, []int{1, 0}, d.Valid.Labels)
 		require.Equal(t, "valid", d.Valid.Part)
 		require.Equal(t, valid, d.Valid.File)
-		require.Equal(t, []float64{5, 6, 7, 8}, d.Valid.Matrix(nil).RawMatrix().Data)
+		require.Equal(t, []float64{5, 6, 7, 8}, d.Valid.Matrix().RawMatrix().Data)
 		require.Equal(t, o.TestFile != "", d.Test.Len() == 1)
 	}
 	other := write(t, dir, "other.csv", []byte("u,w,y\n1,2,3\n"))
@@ -193,7 +193,7 @@ func TestOneHot(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2}, d.Classes())
 	require.Equal(t, []string{oneHotNote}, d.Notes)
 	require.Equal(t, 1, d.Train.Width())
-	require.Equal(t, []float64{1, 2, 3}, d.Train.Matrix(nil).RawMatrix().Data)
+	require.Equal(t, []float64{1, 2, 3}, d.Train.Matrix().RawMatrix().Data)
 	_, several := d.SeveralLabels()
 	require.False(t, several)
 	sub := testref.Must(d.Train.Select(&SelectOptions{Classes: []int{2, 0, 1}}))(t)

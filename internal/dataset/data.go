@@ -7,11 +7,11 @@ import (
 )
 
 // Data is a data set of up to three parts, whose inputs have the same shape. A
-// part that the data do not have is an empty Set, never nil.
+// part that the data do not have has no rows, and is never nil.
 type Data struct {
 	Name               string // "digits", "mnist", or the name of the directory or file
 	Source             string // where the data come from, for messages
-	Train, Valid, Test *Set
+	Train, Valid, Test *Rows
 	Shape              []int    // of one input: [1 28 28] for images, [D] for features
 	Columns            []string // names of the features; nil for images
 	AllColumns         []string // names of the features before those were left out that no input takes; nil where none was
@@ -96,7 +96,7 @@ func (d *Data) ChannelsLast() {
 
 // Picture returns the height and the width of pictures, and their pixels with the channels one after another.
 func (d *Data) Picture(pixels []byte) (h, w int, planes []byte) {
-	s := &Set{Shape: d.Shape, last: d.last}
+	s := &Rows{Shape: d.Shape, inputs: &inputs{last: d.last}}
 	_, h, w = s.Picture()
 	return h, w, s.Planes(pixels)
 }
@@ -142,7 +142,7 @@ func (d *Data) hasPixels() bool {
 }
 
 // bytes reports whether the inputs are pixels.
-func (s *Set) bytes() bool { return s.px != nil || s.far != nil && s.far.grey }
+func (s *inputs) bytes() bool { return s.px != nil || s.far != nil && s.far.grey }
 
 // Close closes the files of inputs that are read where they are needed. Reading them opens
 // them again.
@@ -159,7 +159,7 @@ func (d *Data) Close() error {
 	return first
 }
 
-func (d *Data) parts() [3]*Set { return [3]*Set{d.Train, d.Valid, d.Test} }
+func (d *Data) parts() [3]*Rows { return [3]*Rows{d.Train, d.Valid, d.Test} }
 
 // finish checks that the inputs of all parts have one shape, and fills in the
 // shape and the labels of all parts.

@@ -26,7 +26,7 @@ func Digits(seed uint64, train, test int) *Data {
 	d := &Data{
 		Name: "digits", Source: name, IntegerLabels: true,
 		Train: digitSet(seed, 0, "train", train),
-		Valid: &Set{Part: "valid", File: name},
+		Valid: noRows("valid", name),
 		Test:  digitSet(seed, 1, "test", test),
 		Shape: []int{1, digits.Side, digits.Side},
 	}
@@ -37,9 +37,9 @@ func Digits(seed uint64, train, test int) *Data {
 	return d
 }
 
-func digitSet(seed, part uint64, name string, n int) *Set {
+func digitSet(seed, part uint64, name string, n int) *Rows {
 	labels := digits.Labels(seed, part, n)
-	return &Set{Part: name, Labels: labels, n: n, fileRows: n, px: &drawnPixels{seed, part, labels}}
+	return &Rows{Part: name, Labels: labels, n: n, fileRows: n, inputs: &inputs{px: &drawnPixels{seed, part, labels}}}
 }
 
 // drawnPixels draws each image when it is needed.

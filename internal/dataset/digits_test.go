@@ -34,9 +34,9 @@ func TestDigitsExtend(t *testing.T) {
 // The matrix is the same for any number of processors, and is that of the images.
 func TestDigitsProcessors(t *testing.T) {
 	d := Digits(1, 300, 0)
-	many := d.Train.Matrix(nil)
+	many := d.Train.Matrix()
 	testref.Procs(t, 1)
-	require.True(t, mat.Equal(many, d.Train.Matrix(nil)))
+	require.True(t, mat.Equal(many, d.Train.Matrix()))
 	for i := range 300 {
 		for j, b := range d.Train.Image(i) {
 			require.Equal(t, float64(b)/255, many.At(i, j))
@@ -154,7 +154,7 @@ func nearest(x *mat.Dense, labels []int, v []float64) int {
 func TestDigitsUnchanged(t *testing.T) {
 	d := Digits(0, 10, 10)
 	for _, c := range []struct {
-		s      *Set
+		s      *Rows
 		labels []int
 		ink    []int
 	}{

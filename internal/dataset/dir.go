@@ -39,7 +39,7 @@ func openDir(ctx context.Context, dir string, most int64) (*Data, error) {
 	}); err != nil {
 		return nil, err
 	}
-	d := &Data{Name: filepath.Base(dir), Source: dir, IntegerLabels: true, Valid: &Set{Part: "valid", File: dir}}
+	d := &Data{Name: filepath.Base(dir), Source: dir, IntegerLabels: true, Valid: noRows("valid", dir)}
 	var err error
 	if d.Train, err = newPair(dir, "train", [2]idxFile(files[:2])); err != nil {
 		return nil, err
@@ -72,11 +72,11 @@ func findIDX(dir, stem string) string {
 }
 
 // newPair makes one part of its images and labels; both may be absent.
-func newPair(dir, part string, files [2]idxFile) (*Set, error) {
+func newPair(dir, part string, files [2]idxFile) (*Rows, error) {
 	x, y := files[0], files[1]
 	switch {
 	case x.path == "" && y.path == "":
-		return &Set{Part: part, File: dir}, nil
+		return noRows(part, dir), nil
 	case x.path == "":
 		return nil, &Error{File: dir, Problem: fmt.Sprintf("has %s but not %s", filepath.Base(y.path), x.stem), Remedy: "put the missing file there"}
 	case y.path == "":
@@ -93,14 +93,14 @@ func newPair(dir, part string, files [2]idxFile) (*Set, error) {
 			Remedy:  "take both files from the same source",
 		}
 	}
-	s := &Set{
+	s := &Rows{
 		Part: part, File: x.path, Shape: []int{1, x.dims[1], x.dims[2]},
 		Labels: make([]int, x.dims[0]), n: x.dims[0], fileRows: x.dims[0], labelFile: y.path,
+		inputs: &inputs{px: storedPixels{x.data, x.dims[1] * x.dims[2]}},
 	}
 	for i, b := range y.data {
 		s.Labels[i] = int(b)
 	}
-	s.px = storedPixels{x.data, x.dims[1] * x.dims[2]}
 	return s, nil
 }
 

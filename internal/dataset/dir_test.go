@@ -32,7 +32,7 @@ func TestOpenDir(t *testing.T) {
 	require.Equal(t, []int{9, 4}, d.Train.Labels)
 	require.Equal(t, []byte{0, 51, 102, 255}, d.Train.Image(0))
 	// Pixels are divided by 255.
-	require.Equal(t, []float64{0, 51. / 255, 102. / 255, 1}, d.Train.Matrix(nil).RawRowView(0))
+	require.Equal(t, []float64{0, 51. / 255, 102. / 255, 1}, d.Train.Matrix().RawRowView(0))
 	require.Zero(t, d.Test.Len())
 	require.Zero(t, d.Valid.Len())
 }
@@ -98,7 +98,7 @@ func TestOpenDirMNIST(t *testing.T) {
 	test := testref.Must(d.Test.Select(&SelectOptions{Classes: []int{4, 9}}))(t)
 	require.Equal(t, 1991, test.Len())
 	train := testref.Must(d.Train.Select(&SelectOptions{Classes: []int{4, 9}, Count: 3000}))(t)
-	require.Equal(t, []int{2, 4, 9}, train.Rows[:3])
+	require.Equal(t, []int{2, 4, 9}, train.Index[:3])
 	x := train.Matrix()
 	n, dim := x.Dims()
 	require.Equal(t, [2]int{3000, 784}, [2]int{n, dim})

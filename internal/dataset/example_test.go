@@ -19,7 +19,7 @@ func ExampleOpen() {
 		return
 	}
 	n, dim := train.Matrix().Dims()
-	fmt.Println(n, dim, train.Rows[:4], train.Labels[:4], train.Targets[:4])
+	fmt.Println(n, dim, train.Index[:4], train.Labels[:4], train.Targets[:4])
 	_, err = d.Test.Select(&dataset.SelectOptions{Classes: []int{4, 9}, Rows: []int{0}, From: "--index"})
 	fmt.Println(err)
 	// Output:

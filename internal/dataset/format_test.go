@@ -81,7 +81,7 @@ func TestFormat(t *testing.T) {
 		require.Equal(t, []string{"no", "yes"}, d.Names)
 		require.Equal(t, []int{0, 1, 0}, d.Train.Labels)
 		require.Equal(t, []string{"7", "8", "9"}, d.Train.IDs)
-		x := testref.Must(d.Train.Read(t.Context(), []int{2, 0, 1}))(t)
+		x := testref.Must(d.Train.At([]int{2, 0, 1}).Read(t.Context()))(t)
 		require.Equal(t, []float64{5, 6, 1, 3, 2, 4}, x.RawMatrix().Data)
 	}
 	d := testref.Must(Open(t.Context(), "t-0.columns", &OpenOptions{FS: files, ID: "id", Target: "z,y"}))(t)
@@ -103,7 +103,7 @@ func TestFormat(t *testing.T) {
 	}
 	files["e-1.columns"] = text(`{"Names": ["a", "y"], "Floats": {"a": [-1], "y": [1]}}`)
 	d = testref.Must(Open(t.Context(), "e-*.columns", &OpenOptions{FS: files, ByRange: 1}))(t)
-	_, err := d.Train.Read(t.Context(), []int{0, 1})
+	_, err := d.Train.At([]int{0, 1}).Read(t.Context())
 	require.EqualError(t, err, "e-1.columns: row 0, column 1 (a): NaN is not finite; fill it in or leave the row out")
 	_, err = Open(t.Context(), "e-*.columns", &OpenOptions{FS: files, MaxBytes: 20})
 	require.ErrorContains(t, err, "the targets up to here take more than the 20 bytes")

@@ -37,12 +37,6 @@ type InputOptions struct {
 	Name     string
 }
 
-// Inputs are rows to predict, whose targets are unknown.
-type Inputs struct {
-	Set   *Set
-	Notes []string // what was done to them, each beginning with the name of a file
-}
-
 // ReadInputs reads any number of rows like the rows of the data from a file, from
 // standard input as "-", or from a folder of pictures. The kind of a file is told by
 // its first bytes:
@@ -55,7 +49,7 @@ type Inputs struct {
 //   - A folder holds pictures, which are taken in the order of their names.
 //
 // The error is an *Error or, if ctx is done, its error.
-func ReadInputs(ctx context.Context, path string, o *InputOptions) (*Inputs, error) {
+func ReadInputs(ctx context.Context, path string, o *InputOptions) (*Rows, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() && path != "-" {
 		// Read the pictures of a folder.
 		dir := path
@@ -169,7 +163,7 @@ func ReadInputs(ctx context.Context, path string, o *InputOptions) (*Inputs, err
 // Numbers are the rows of x, N×D, in the units of the data: pixels run from 0 to 255, whole numbers or not. Columns, if
 // any are given, name those of x, as the header of a table does; without them the order is that of the data. The numbers
 // are copied. The error is an *Error.
-func (o *InputOptions) Numbers(x mat.Matrix, columns []string) (*Inputs, error) {
+func (o *InputOptions) Numbers(x mat.Matrix, columns []string) (*Rows, error) {
 	n, width := x.Dims()
 	d := size(o.Like.Shape)
 	t := &table{file: o.Name, n: n}
@@ -208,9 +202,9 @@ func (o *InputOptions) Numbers(x mat.Matrix, columns []string) (*Inputs, error) 
 			return nil, err
 		}
 	}
-	in := o.inputs(t)
-	in.Set.levels = o.pixels() && in.Set.whole // also where none is bright
-	return in, nil
+	rows := o.inputs(t)
+	rows.levels = o.pixels() && rows.whole // also where none is bright
+	return rows, nil
 }
 
 // take checks the numbers of row i in memory, and makes grey levels what a network takes.
@@ -240,7 +234,7 @@ func (o *InputOptions) take(row []float64, i int) error {
 }
 
 // Drawn is a picture in memory, which is fitted to the inputs. The error is an *Error or, if ctx is done, its error.
-func (o *InputOptions) Drawn(ctx context.Context, img image.Image) (*Inputs, error) {
+func (o *InputOptions) Drawn(ctx context.Context, img image.Image) (*Rows, error) {
 	fit, err := o.pictureOptions(ctx, o.Name)
 	if err != nil {
 		return nil, err
@@ -287,15 +281,19 @@ func seekable(in io.Reader, b *bufio.Reader, name string, most int64) (seeker, e
 	return bytes.NewReader(all), nil
 }
 
-// inputs returns the rows of a table, whose targets are not looked at.
-func (o *InputOptions) inputs(t *table) *Inputs {
+// inputs returns the rows of a table, whose targets are unknown.
+func (o *InputOptions) inputs(t *table) *Rows {
 	shape := o.Like.Shape
-	s := &Set{Part: "file", File: t.file, Shape: shape, IDs: t.ids, n: t.n, fileRows: t.n, x: t.x, known: o.Like.Train.known, Names: o.Like.Names, Columns: o.Like.Columns, whole: o.whole(), last: o.Like.last}
+	s := &Rows{Part: "file", File: t.file, Shape: shape, IDs: t.ids, Index: make([]int, t.n), Notes: t.notes, n: t.n, fileRows: t.n, known: o.Like.Train.known, Names: o.Like.Names, Columns: o.Like.Columns,
+		inputs: &inputs{x: t.x, whole: o.whole(), last: o.Like.last}}
+	for i := range s.Index {
+		s.Index[i] = i
+	}
 	if t.px != nil {
 		s.px = storedPixels{t.px, size(shape)}
 	}
 	s.findRange()
-	return &Inputs{s, t.notes}
+	return s
 }
 
 // levels reports whether pictures of the data are whole grey levels from 0 to 255 that are written as real numbers.
@@ -350,7 +348,7 @@ func (o *InputOptions) pictureOptions(ctx context.Context, name string) (*pictur
 }
 
 // Dark reports whether the border of the images is dark on average. The error is an error of
-// Set.Read.
+// Rows.Read.
 func (d *Data) Dark(ctx context.Context) (bool, error) {
 	for _, s := range d.parts() {
 		if _, drawn := s.px.(*drawnPixels); drawn {
@@ -373,7 +371,7 @@ const mostBorders = 1000
 
 // border returns the mean grey level of the border of the first images, one a
 // channel of a C×H×W shape, from 0 to 255.
-func (s *Set) border(ctx context.Context) ([]float64, error) {
+func (s *Rows) border(ctx context.Context) ([]float64, error) {
 	channels, h, w := s.Picture()
 	n := min(s.n, mostBorders)
 	sums := make([]int, n*channels)
@@ -439,7 +437,7 @@ func (o *InputOptions) fit(p *picture.Picture, fit *picture.Options, name string
 }
 
 // archive reads the inputs of a .npz file.
-func (o *InputOptions) archive(r seeker, name string) (*Inputs, error) {
+func (o *InputOptions) archive(r seeker, name string) (*Rows, error) {
 	z, err := npy.Open(r, r.Size())
 	if err != nil {
 		return nil, numpyError(name, err)
@@ -476,7 +474,7 @@ func (o *InputOptions) archive(r seeker, name string) (*Inputs, error) {
 }
 
 // fromArray returns the rows of an array, or its one row.
-func (o *InputOptions) fromArray(x, ids *npy.Array, name string) (*Inputs, error) {
+func (o *InputOptions) fromArray(x, ids *npy.Array, name string) (*Rows, error) {
 	d := size(o.Like.Shape)
 	t := &table{file: name}
 	if x.Text != nil || x.Len() == 0 || x.Len() != d && (len(x.Shape) < 2 || x.Len() != x.Shape[0]*d) {

@@ -41,7 +41,7 @@ func scaled(pixels []byte, z int) *image.Gray {
 
 // likeOf returns options for data of d features, or for pictures of a shape.
 func likeOf(shape ...int) *InputOptions {
-	d := &Data{Source: "like", Shape: shape, Train: &Set{Shape: shape}, Valid: &Set{}, Test: &Set{}}
+	d := &Data{Source: "like", Shape: shape, Train: &Rows{Shape: shape, inputs: new(inputs)}, Valid: noRows("", ""), Test: noRows("", "")}
 	if len(shape) == 1 {
 		for j := range shape[0] {
 			d.Columns = append(d.Columns, fmt.Sprint("c", j))
@@ -69,10 +69,10 @@ func TestReadInputsPicture(t *testing.T) {
 		for _, path := range []string{write2(t, "mine.png", file), "-"} {
 			in, err := ReadInputs(t.Context(), path, &InputOptions{Like: d, Standard: bytes.NewReader(file)})
 			require.NoError(t, err)
-			require.Equal(t, want, in.Set.Image(0))
-			require.Equal(t, d.Train.Matrix(nil), in.Set.Matrix(nil))
-			require.Equal(t, "file", in.Set.Part)
-			require.False(t, in.Set.Labelled())
+			require.Equal(t, want, in.Image(0))
+			require.Equal(t, d.Train.Matrix(), in.Matrix())
+			require.Equal(t, "file", in.Part)
+			require.False(t, in.Labelled())
 			require.Len(t, in.Notes, min(1, z-1))
 		}
 	}
@@ -98,7 +98,7 @@ func TestReadInputsPhotograph(t *testing.T) {
 	in := testref.Must(ReadInputs(t.Context(), path, &InputOptions{Like: d}))(t)
 	require.Equal(t, []string{path + ": inverted, since its border has grey level 240, that of the training pictures 0; " +
 		"336×456 pixels averaged down to 21×28, with a border of grey level 15 to fill 28×28"}, in.Notes)
-	got := in.Set.Image(0)
+	got := in.Image(0)
 	require.Equal(t, byte(15), got[0])
 	// Where the digit is bright, so is the input, nearly.
 	var inside, n float64
@@ -112,7 +112,7 @@ func TestReadInputsPhotograph(t *testing.T) {
 	require.Greater(t, inside/n, 180.0)
 
 	in = testref.Must(ReadInputs(t.Context(), path, &InputOptions{Like: d, Invert: picture.No}))(t)
-	require.Equal(t, byte(240), in.Set.Image(0)[0])
+	require.Equal(t, byte(240), in.Image(0)[0])
 	require.Contains(t, in.Notes[0], "not inverted, as asked, though its border has grey level 240")
 }
 
@@ -125,8 +125,8 @@ func TestReadInputsFolder(t *testing.T) {
 	write(t, dir, "readme.txt", nil)
 	write(t, dir, ".hidden", nil)
 	in := testref.Must(ReadInputs(t.Context(), dir, &InputOptions{Like: d}))(t)
-	require.Equal(t, []string{"a.png", "b.png", "c.PNG"}, in.Set.IDs)
-	require.Equal(t, d.Train.Matrix([]int{1, 2, 0}), in.Set.Matrix(nil))
+	require.Equal(t, []string{"a.png", "b.png", "c.PNG"}, in.IDs)
+	require.Equal(t, d.Train.At([]int{1, 2, 0}).Matrix(), in.Matrix())
 	require.Equal(t, []string{dir + ": a.png: 56×56 pixels averaged down to 28×28", dir + ": left out what is no picture (1 of 4)"}, in.Notes)
 
 	_, err := ReadInputs(t.Context(), t.TempDir(), &InputOptions{Like: d})
@@ -193,9 +193,9 @@ func TestReadInputsTable(t *testing.T) {
 			c.o.Standard = file
 			in, err := ReadInputs(t.Context(), "-", c.o)
 			require.NoError(t, err, c.text)
-			require.Equal(t, c.want, in.Set.Matrix(nil).RawMatrix().Data)
-			require.Equal(t, c.ids, in.Set.IDs)
-			require.Equal(t, len(c.o.Like.Shape) == 3, in.Set.Image(0) != nil)
+			require.Equal(t, c.want, in.Matrix().RawMatrix().Data)
+			require.Equal(t, c.ids, in.IDs)
+			require.Equal(t, len(c.o.Like.Shape) == 3, in.Image(0) != nil)
 		}
 	}
 }
@@ -242,14 +242,14 @@ func TestReadInputsNumPy(t *testing.T) {
 	for _, path := range []string{"testdata/table.npz", "-"} {
 		in, err := ReadInputs(t.Context(), path, &InputOptions{Like: d, ID: "id", Standard: bytes.NewReader(file)})
 		require.NoError(t, err)
-		require.Equal(t, d.Test.Matrix(nil), in.Set.Matrix(nil)) // x_test before x_train
-		require.Nil(t, in.Set.IDs)
+		require.Equal(t, d.Test.Matrix(), in.Matrix()) // x_test before x_train
+		require.Nil(t, in.IDs)
 	}
 	pictures := testref.Must(Open(t.Context(), "testdata/x_pictures.npy", nil))(t)
 	in := testref.Must(ReadInputs(t.Context(), "testdata/x_pictures.npy", &InputOptions{Like: pictures}))(t)
-	require.Equal(t, pictures.Train.Matrix(nil), in.Set.Matrix(nil))
+	require.Equal(t, pictures.Train.Matrix(), in.Matrix())
 	in = testref.Must(ReadInputs(t.Context(), "testdata/x_pictures.npy", likeOf(4, 2, 3, 5)))(t)
-	require.Equal(t, 1, in.Set.Len())
+	require.Equal(t, 1, in.Len())
 	_, err := ReadInputs(t.Context(), "testdata/x_pictures.npy", &InputOptions{Like: d})
 	require.ErrorContains(t, err, "inputs have shape [4 2 3 5] and the type |u1, but an input has 3 numbers; save N×3 numbers")
 	_, err = ReadInputs(t.Context(), "testdata/default.npz", &InputOptions{Like: pictures})
@@ -259,9 +259,9 @@ func TestReadInputsNumPy(t *testing.T) {
 // The columns of an archive are taken by the names that it has, in the order of the data and among others.
 func TestReadInputsByName(t *testing.T) {
 	d := testref.Must(Open(t.Context(), "testdata/table.npz", nil))(t)
-	want := testref.Must(ReadInputs(t.Context(), "testdata/table.npz", &InputOptions{Like: d}))(t).Set.Matrix(nil)
+	want := testref.Must(ReadInputs(t.Context(), "testdata/table.npz", &InputOptions{Like: d}))(t).Matrix()
 	require.Equal(t, []string{"length", "width", "height"}, d.Columns)
-	read := func(columns ...string) (*Inputs, error) {
+	read := func(columns ...string) (*Rows, error) {
 		other := *d
 		other.Columns, other.Shape = columns, []int{len(columns)}
 		return ReadInputs(t.Context(), "testdata/table.npz", &InputOptions{Like: &other})
@@ -269,10 +269,10 @@ func TestReadInputsByName(t *testing.T) {
 	swapped := testref.Must(read("height", "length", "width"))(t)
 	some := testref.Must(read("height", "width"))(t)
 	unnamed := testref.Must(read("x0", "x1", "x2"))(t)
-	require.Equal(t, want, unnamed.Set.Matrix(nil))
+	require.Equal(t, want, unnamed.Matrix())
 	for i := range want.RawMatrix().Rows {
-		require.Equal(t, []float64{want.At(i, 2), want.At(i, 0), want.At(i, 1)}, swapped.Set.Matrix(nil).RawRowView(i))
-		require.Equal(t, []float64{want.At(i, 2), want.At(i, 1)}, some.Set.Matrix(nil).RawRowView(i))
+		require.Equal(t, []float64{want.At(i, 2), want.At(i, 0), want.At(i, 1)}, swapped.Matrix().RawRowView(i))
+		require.Equal(t, []float64{want.At(i, 2), want.At(i, 1)}, some.Matrix().RawRowView(i))
 	}
 	_, err := read("length", "depth", "height")
 	require.ErrorContains(t, err, `there is no column "depth"`)
@@ -302,9 +302,9 @@ func FuzzInputs(f *testing.F) {
 				require.NotContains(t, err.Error(), "\n")
 				continue
 			}
-			n, d := in.Set.Matrix(nil).Dims()
+			n, d := in.Matrix().Dims()
 			require.Equal(t, 4, d)
-			require.Equal(t, n, in.Set.Len())
+			require.Equal(t, n, in.Len())
 		}
 	})
 }

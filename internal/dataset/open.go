@@ -24,8 +24,8 @@ type OpenOptions struct {
 
 	// ByRange, where positive, leaves the inputs of CSV and .npy files in their files, and
 	// reads rows where they are needed: of several files, and of one file
-	// of at least ByRange bytes, or that would take a quarter of MaxBytes. Set.Read reads
-	// them; Set.Matrix and Set.Image panic.
+	// of at least ByRange bytes, or that would take a quarter of MaxBytes. Rows.Read reads
+	// them; Rows.Matrix and Rows.Image panic.
 	ByRange int64
 
 	FS fs.FS // CSV and .npy: where the files are; default the operating system's

@@ -10,7 +10,7 @@ import (
 )
 
 // rowBytes is about how many bytes a row with T targets takes beside its inputs: its number, its
-// label and class, and its targets in the Set, in a Subset and as a likelihood takes them.
+// label and class, and its targets in the file, in selected rows and as a likelihood takes them.
 func rowBytes(targets int) float64 { return 8 * float64(3+3*targets) }
 
 // A guess is about how many rows there are in CSV files, and how many fields a row has.

@@ -11,10 +11,10 @@ import (
 const quartileNumbers = 1 << 25
 
 // Quartiles returns of each feature of these rows the least number, the lower quartile, the median, the upper quartile and the
-// largest, with linear interpolation between ranks as NumPy's percentile. Rows of other sets count with them. The error is one of
-// Set.Read.
-func (s *Subset) Quartiles(ctx context.Context, others ...*Subset) (q [5][]float64, err error) {
-	d, n := s.Set.Dim(), s.lenWith(others)
+// largest, with linear interpolation between ranks as NumPy's percentile. Other rows count with them. The error is one of
+// Rows.Read.
+func (s *Rows) Quartiles(ctx context.Context, others ...*Rows) (q [5][]float64, err error) {
+	d, n := s.Dim(), s.lenWith(others)
 	for k := range q {
 		q[k] = make([]float64, d)
 	}

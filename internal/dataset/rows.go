@@ -1,61 +1,524 @@
 package dataset
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
+	"math"
+	"slices"
 	"strconv"
-	"strings"
+	"sync"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/par"
 )
 
-// maxRows bounds the row numbers in a file, which take 512 MiB then.
-const maxRows = 1 << 26
+// Rows are rows of a data set: one of its parts, rows selected from one, or rows of one's own. Their numbers are those of
+// the original file. Rows are read-only and safe for concurrent use.
+type Rows struct {
+	Part    string    // "train", "valid" or "test"; "file" of rows of one's own
+	File    string    // file or data set of the rows, for messages
+	Index   []int     // number of each row in the original file; nil for 0, 1, … in a part that is the whole file
+	Shape   []int     // shape of one input: [1 28 28] for images, [D] for features
+	Columns []string  // names of the features; nil for images
+	Names   []string  // the labels as words, where the data have words; nil where they have integers
+	Labels  []int     // integers of the data, or positions in Names; nil where targets are real numbers or unknown
+	Class   []int     // of selected rows the place of the label in Classes; nil where Classes is or the targets are unknown
+	Classes []int     // the selected classes, in order; nil if all rows were kept
+	Targets []float64 // N×T: Class, or the labels or targets as numbers; nil where unknown, and in a whole part for labels that its file has as bytes or words
+	Shares  []float64 // N×K, row-major: of soft labels the shares of the classes, of which Labels are the largest; else nil
+	IDs     []string  // what the ID column calls each row; nil without one
+	Weights []float64 // of the rows, from the column of weights; nil without one
+	Notes   []string  // what was done to rows of one's own, each beginning with the name of a file
 
-// ReadRows reads a file of row numbers, one on each line. Blank lines and text
-// after a # are skipped. It does not check that the rows exist; Select does. The
-// error is an *Error or, if ctx is done, its error.
-func ReadRows(ctx context.Context, path string) ([]int, error) {
-	f, err := openFile(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return readRows(f, path)
+	*inputs
+	n        int   // number of rows
+	places   []int // of the inputs of each row; nil for 0, 1, …
+	own      []int // labels before Grouped; nil where they are Labels
+	fileRows int   // rows in the original file, all parts together
+	known    []int // labels of all parts, ascending
+
+	files     []string // that File stands for; nil where it is one
+	labelFile string   // file of the labels, where it is not File
 }
 
-func readRows(r io.Reader, name string) ([]int, error) {
-	rows := []int{}
-	in := bufio.NewScanner(r)
-	line := 0
-	for in.Scan() {
-		line++
-		text, _, _ := strings.Cut(strings.TrimPrefix(in.Text(), bom), "#")
-		if text = strings.TrimSpace(text); text == "" {
-			continue
-		}
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 {
-			return nil, &Error{File: name, Line: line, Problem: quote(text) + " is not a row number", Remedy: "write one number, 0 or more, a line"}
-		}
-		if len(rows) == maxRows {
-			return nil, &Error{File: name, Line: line, Problem: fmt.Sprintf("more than %d row numbers", maxRows), Remedy: "list each row once"}
-		}
-		rows = append(rows, n)
+// inputs are the inputs of the rows of a file, which selections share: in memory, or where they are read when they are
+// needed.
+type inputs struct {
+	px     pixels      // images; nil for features, and for images of real numbers
+	x      []float64   // features or images of real numbers, row-major; nil otherwise
+	far    *byRange    // inputs that are read where they are needed; nil where px or x has them
+	held   map[int]int // where px or x has the inputs of each place that are known; nil where all are, in order
+	lo, hi float64     // range of x for images
+	levels bool        // images of real numbers are whole grey levels from 0 to 255
+	last   bool        // the shape of images is H×W×C: see Data.ChannelsLast
+	whole  bool        // inputs from px are its bytes, and not divided by 255: see Data.TakeWhole
+
+	once struct { // range of images of real numbers that are read where they are needed, found in one pass
+		sync.Mutex
+		known  bool
+		lo, hi float64
 	}
-	if err := in.Err(); err != nil {
-		if interrupted(err) {
+}
+
+// noRows is a part that the data do not have.
+func noRows(part, file string) *Rows { return &Rows{Part: part, File: file, inputs: new(inputs)} }
+
+// pixels gives the images of a Set, from memory or drawn when they are needed.
+// imageTo is safe for concurrent use.
+type pixels interface {
+	imageTo(dst []byte, pos int) // one byte a pixel, row-major
+}
+
+// grey holds the input p/255 of each pixel byte p.
+var grey = func() (g [256]float64) {
+	for i := range g {
+		g[i] = float64(i) / 255
+	}
+	return g
+}()
+
+// Len returns the number of rows N, 0 for a part that the data do not have.
+func (s *Rows) Len() int { return s.n }
+
+// Labelled reports whether the targets of the rows are known.
+func (s *Rows) Labelled() bool { return s.Labels != nil || s.Targets != nil }
+
+// Width returns the number of targets T of a row: 1 for labels, 0 where the
+// targets are unknown.
+func (s *Rows) Width() int {
+	switch {
+	case s.Labels != nil:
+		return 1
+	case s.n == 0:
+		return 0
+	}
+	return len(s.Targets) / s.n
+}
+
+// ClassName returns a label as the data write it: its word, or its number.
+func (s *Rows) ClassName(label int) string {
+	if label >= 0 && label < len(s.Names) {
+		return s.Names[label]
+	}
+	return strconv.Itoa(label)
+}
+
+// Dim returns the number of inputs D, the product of Shape; 0 for an empty part.
+func (s *Rows) Dim() int {
+	if len(s.Shape) == 0 {
+		return 0
+	}
+	return size(s.Shape)
+}
+
+// size is the product of a shape.
+func size(shape []int) int {
+	d := 1
+	for _, n := range shape {
+		d *= n
+	}
+	return d
+}
+
+// Picture returns the channels, the height and the width of images.
+func (s *Rows) Picture() (c, h, w int) {
+	n := len(s.Shape)
+	if s.last {
+		return s.Shape[n-1], s.Shape[n-3], s.Shape[n-2]
+	}
+	return s.Dim() / (s.Shape[n-1] * s.Shape[n-2]), s.Shape[n-2], s.Shape[n-1]
+}
+
+// Planes returns an image with its channels one after another.
+func (s *Rows) Planes(img []byte) []byte {
+	if !s.last || len(img) == 0 {
+		return img
+	}
+	c, _, _ := s.Picture()
+	return reordered(img, len(img)/c, c)
+}
+
+// reordered transposes an n×c matrix.
+func reordered(v []byte, n, c int) []byte {
+	out := make([]byte, len(v))
+	for i, b := range v {
+		out[i%c*n+i/c] = b
+	}
+	return out
+}
+
+// Images reports whether the rows are images.
+func (s *Rows) Images() bool { return len(s.Shape) > 1 }
+
+// findRange finds the range of images of real numbers, which are shown in it.
+func (s *Rows) findRange() {
+	if s.x == nil || !s.Images() {
+		return
+	}
+	s.lo, s.hi = s.x[0], s.x[0]
+	for _, v := range s.x {
+		if v < s.lo {
+			s.lo = v
+		} else if v > s.hi {
+			s.hi = v
+		}
+	}
+	s.levels = s.lo >= 0 && s.hi > 127 && s.hi <= 255 && !slices.ContainsFunc(s.x, func(v float64) bool { return v != math.Trunc(v) })
+}
+
+// Levels reports whether images of real numbers are whole grey levels from 0 to 255.
+func (s *Rows) Levels() bool { return s.levels }
+
+// shown is the range of numbers that images show from black to white.
+func (s *Rows) shown() (lo, hi float64) {
+	if s.levels {
+		return 0, 255
+	}
+	return s.lo, s.hi
+}
+
+// Range is that of the pixels of images as a network gets them unless they are scaled; from 0 to 1 of those that are
+// read where they are needed.
+func (s *Rows) Range() (lo, hi float64) {
+	switch {
+	case s.far == nil && !s.bytes():
+		return s.lo, s.hi
+	case s.bytes() && s.whole:
+		return 0, 255
+	}
+	return 0, 1
+}
+
+// Pixels says which numbers the pixels of images are.
+func (s *Rows) Pixels() string {
+	switch {
+	case s.bytes() && s.whole:
+		return "pixels as they are, whole numbers from 0 to 255"
+	case s.bytes() || s.far == nil && s.lo >= 0 && s.hi <= 1:
+		return "pixels from 0 to 1"
+	case s.far != nil:
+		return "pixels as they are in the data"
+	}
+	return fmt.Sprintf("inputs as they are (from %.4g to %.4g)", s.lo, s.hi)
+}
+
+// Row returns the number of row i in the original file.
+func (s *Rows) Row(i int) int {
+	if s.Index == nil {
+		return i
+	}
+	return s.Index[i]
+}
+
+// Name names row i for messages, as its file and number.
+func (s *Rows) Name(i int) string {
+	if s.Own() && s.fileRows == 1 {
+		return s.File
+	}
+	return fmt.Sprintf("%s: %s row %d", s.File, s.Part, s.Row(i))
+}
+
+// String names the rows for messages.
+func (s *Rows) String() string {
+	if s.n == 1 {
+		return s.Name(0)
+	}
+	return fmt.Sprintf("%s: %d %s rows from row %d", s.File, s.n, s.Part, s.Row(0))
+}
+
+// Own tells whether the rows are of one's own, and not of a data set.
+func (s *Rows) Own() bool { return s.Part == "file" }
+
+// OwnLabel returns the label of row i in the data, whether or not its class was grouped with others.
+func (s *Rows) OwnLabel(i int) int {
+	if s.own != nil {
+		return s.own[i]
+	}
+	return s.Labels[i]
+}
+
+// Lookup returns which of the rows has a number in the original file. The error says whether the number is past the end or
+// belongs to another part.
+func (s *Rows) Lookup(row int) (i int, err error) {
+	fail := func(format string, a ...any) (int, error) {
+		return 0, &Error{File: s.File, Place: fmt.Sprintf("row %d", row), Problem: fmt.Sprintf(format, a...), Remedy: "name another row"}
+	}
+	switch {
+	case s.Len() == 0:
+		return fail("there are no %s rows in these data", s.Part)
+	case row < 0 || row >= s.fileRows:
+		return fail("is past the end: the %s rows are 0 to %d", s.Part, s.fileRows-1)
+	case s.Index == nil:
+		return row, nil
+	}
+	i, ok := slices.BinarySearch(s.Index, row)
+	if !ok {
+		i = slices.Index(s.Index, row) // rows may be selected in any order
+	}
+	if i < 0 {
+		return fail("is not one of the %d %s rows", s.Len(), s.Part)
+	}
+	return i, nil
+}
+
+// Image returns a copy of the grey levels of the image of row i, row-major, or nil if the rows are not images. Real numbers
+// are shown as grey levels from the least to the largest of the file, or from 0 to 1 where they lie in there.
+func (s *Rows) Image(i int) []byte {
+	if !s.Images() {
+		return nil
+	}
+	at := s.stored(i)
+	if s.px != nil {
+		img := make([]byte, s.Dim())
+		s.px.imageTo(img, at)
+		return img
+	}
+	s.inMemory()
+	lo, hi := s.shown()
+	return greyLevels(s.x[at*s.Dim():(at+1)*s.Dim()], lo, hi)
+}
+
+// greyLevels shows numbers between lo and hi.
+func greyLevels(x []float64, lo, hi float64) []byte {
+	img := make([]byte, len(x))
+	lo, hi = min(lo, 0), max(hi, 1)
+	for i, v := range x {
+		img[i] = byte(255*((v-lo)/(hi-lo)) + 0.5)
+	}
+	return img
+}
+
+// ByRange reports whether the inputs are in their files and read where they are needed.
+func (s *Rows) ByRange() bool { return s.far != nil }
+
+// Withheld tells whether the inputs of some rows were left out of the file that the rows are from.
+func (s *Rows) Withheld() bool { return s.held != nil && len(s.held) < s.n }
+
+// place is that of the inputs of row i.
+func (s *Rows) place(i int) int {
+	if s.places == nil {
+		return i
+	}
+	return s.places[i]
+}
+
+// checkKnown fails where the inputs of some row are not known.
+func (s *Rows) checkKnown() error {
+	for i := 0; s.held != nil && i < s.n; i++ {
+		if _, known := s.held[s.place(i)]; !known {
+			return &Error{File: s.File, Place: fmt.Sprintf("row %d", s.Row(i)), Problem: "the inputs of this training row were left out of the file", Remedy: "give --data with the training data"}
+		}
+	}
+	return nil
+}
+
+// stored is where px or x has the inputs of row i, which are known.
+func (s *Rows) stored(i int) int {
+	if s.held == nil {
+		return s.place(i)
+	}
+	at, ok := s.held[s.place(i)]
+	if !ok {
+		panic("dataset: inputs that are not known")
+	}
+	return at
+}
+
+// inMemory panics where the inputs are read by range.
+func (s *Rows) inMemory() {
+	if s.far != nil {
+		panic("dataset: inputs that are read by range")
+	}
+}
+
+// ReadImage is Image for rows whose inputs may be read where they are needed. The error is an *Error or the error of the
+// context.
+func (s *Rows) ReadImage(ctx context.Context, i int) ([]byte, error) {
+	if s.far == nil || !s.Images() {
+		if err := s.Slice(i, i+1).checkKnown(); err != nil {
 			return nil, err
 		}
-		e := &Error{File: name, Line: line + 1, Problem: "cannot be read", Err: err}
-		if errors.Is(err, bufio.ErrTooLong) {
-			e.Problem, e.Err, e.Remedy = "the line is too long", nil, "write one number a line"
+		return s.Image(i), nil
+	}
+	x := make([]float64, s.Dim())
+	if err := s.far.raw(ctx, x, s.place(i)); err != nil {
+		return nil, err
+	}
+	if s.far.grey {
+		img := make([]byte, len(x))
+		for i, v := range x {
+			img[i] = byte(v)
 		}
-		return nil, e
+		return img, nil
 	}
-	if len(rows) == 0 {
-		return nil, &Error{File: name, Problem: "holds no row numbers", Remedy: "write one number a line"}
+	lo, hi, err := s.span(ctx)
+	return greyLevels(x, lo, hi), err
+}
+
+// span returns the range of the numbers of images.
+func (s *inputs) span(ctx context.Context) (lo, hi float64, err error) {
+	if s.far == nil {
+		return s.lo, s.hi, nil
 	}
-	return rows, nil
+	if s.far.grey {
+		return 0, 1, nil
+	}
+	o := &s.once
+	o.Lock()
+	defer o.Unlock()
+	if !o.known {
+		o.lo, o.hi = math.Inf(1), math.Inf(-1)
+		const tile = 256
+		v, n := make([]float64, tile*s.far.dim), s.far.len()
+		for lo := 0; lo < n; lo += tile {
+			part := v[:(min(lo+tile, n)-lo)*s.far.dim]
+			if err := s.far.raw(ctx, part, lo); err != nil {
+				return 0, 0, err
+			}
+			o.lo, o.hi = min(o.lo, slices.Min(part)), max(o.hi, slices.Max(part))
+		}
+		o.known = true
+	}
+	return o.lo, o.hi, nil
+}
+
+// Read is Matrix for rows whose inputs may be read where they are needed. The error is an *Error or the error of the
+// context.
+func (s *Rows) Read(ctx context.Context) (*mat.Dense, error) {
+	if err := s.checkKnown(); err != nil {
+		return nil, err
+	}
+	if s.far == nil {
+		return s.Matrix(), nil
+	}
+	x := mat.NewDense(s.n, s.Dim(), nil)
+	return x, s.far.readTo(ctx, s, x.RawMatrix().Data)
+}
+
+// Matrix returns the inputs as an N×D matrix: pixels divided by 255 (but see Data.TakeWhole), features as they are in the
+// file. It panics if there are no rows, or where they are read by range: see Read.
+func (s *Rows) Matrix() *mat.Dense {
+	if s.n == 0 {
+		panic("dataset: matrix of no rows")
+	}
+	dst := mat.NewDense(s.n, s.Dim(), nil)
+	s.MatrixTo(dst)
+	return dst
+}
+
+// MatrixTo is Matrix into the caller's N×D memory.
+func (s *Rows) MatrixTo(dst *mat.Dense) {
+	s.inMemory()
+	n, d := dst.Dims()
+	if d != s.Dim() || n != s.n {
+		panic("dataset: dimension mismatch")
+	}
+	const tile = 64
+	// The tiles return no error and the context is never done.
+	_ = par.Do(context.Background(), par.Tiles(n, tile), func(t int) error {
+		lo, hi := par.Bounds(t, n, tile)
+		img := make([]byte, d)
+		for i := lo; i < hi; i++ {
+			// Write the inputs of row i; img is scratch of D bytes.
+			dst, at := dst.RawRowView(i), s.stored(i)
+			if s.px == nil {
+				copy(dst, s.x[at*len(dst):(at+1)*len(dst)])
+				continue
+			}
+			s.px.imageTo(img, at)
+			for j, b := range img {
+				if dst[j] = grey[b]; s.whole {
+					dst[j] = float64(b)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// Slice returns rows lo to hi−1, which share the memory of the others.
+func (s *Rows) Slice(lo, hi int) *Rows {
+	part := *s
+	part.n = hi - lo
+	if s.places == nil || s.Index == nil {
+		at := make([]int, hi-lo)
+		for i := range at {
+			at[i] = lo + i
+		}
+		part.places, part.Index = at, at
+	}
+	if s.places != nil {
+		part.places = s.places[lo:hi]
+	}
+	if s.Index != nil {
+		part.Index = s.Index[lo:hi]
+	}
+	part.Labels, part.Class, part.own = slice(s.Labels, lo, hi, s.n), slice(s.Class, lo, hi, s.n), slice(s.own, lo, hi, s.n)
+	part.Targets, part.Shares, part.Weights = slice(s.Targets, lo, hi, s.n), slice(s.Shares, lo, hi, s.n), slice(s.Weights, lo, hi, s.n)
+	part.IDs = slice(s.IDs, lo, hi, s.n)
+	return &part
+}
+
+// slice returns rows lo to hi−1 of the n rows of a table; nil of nil.
+func slice[T any](v []T, lo, hi, n int) []T {
+	if v == nil {
+		return nil
+	}
+	width := len(v) / n
+	return v[lo*width : hi*width]
+}
+
+// At returns the rows at these places among the rows, in this order. There may be many: what is the same for all of them
+// shares its memory.
+func (s *Rows) At(at []int) *Rows {
+	part := *s
+	part.n = len(at)
+	all := len(at) == s.n
+	for i := 0; all && i < s.n; i++ {
+		all = at[i] == i
+	}
+	if all {
+		if part.Index == nil {
+			part.Index = at
+		}
+		return &part
+	}
+	if part.places = at; s.places != nil {
+		part.places = gather(s.places, at, s.n)
+	}
+	if part.Index = at; s.Index != nil {
+		part.Index = gather(s.Index, at, s.n)
+	}
+	part.Labels, part.Class, part.own = gather(s.Labels, at, s.n), gather(s.Class, at, s.n), gather(s.own, at, s.n)
+	part.Targets, part.Shares, part.Weights = gather(s.Targets, at, s.n), gather(s.Shares, at, s.n), gather(s.Weights, at, s.n)
+	part.IDs = gather(s.IDs, at, s.n)
+	return &part
+}
+
+// gather returns the rows at these places of a table of n rows; nil of nil.
+func gather[T any](v []T, at []int, n int) []T {
+	if v == nil {
+		return nil
+	}
+	width := len(v) / max(1, n)
+	out := make([]T, 0, len(at)*width)
+	for _, p := range at {
+		out = append(out, v[p*width:(p+1)*width]...)
+	}
+	return out
+}
+
+// Grouped returns the rows with fewer classes: class k of s is class to[k] of the result, whose labels are classes. It
+// returns s if it has no classes.
+func (s *Rows) Grouped(to, classes []int) *Rows {
+	if s.Class == nil {
+		return s
+	}
+	g := *s
+	g.Classes, g.Class, g.Targets, g.Labels, g.own = slices.Clone(classes), make([]int, s.n), make([]float64, s.n), make([]int, s.n), s.Labels
+	for i, k := range s.Class {
+		g.Class[i], g.Targets[i], g.Labels[i] = to[k], float64(to[k]), classes[to[k]]
+	}
+	return &g
 }

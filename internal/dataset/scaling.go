@@ -94,26 +94,26 @@ func NewScaling(x *mat.Dense) (*Scaling, error) {
 
 // Scaling returns the scaling that standardizes the inputs of these rows: by column
 // for features, and by channel for pictures, of all its pixels together. Constant ones
-// have scale 1. Rows of other sets count with them. It holds few rows at a time. The error is an error of NewScaling or Set.Read.
-func (s *Subset) Scaling(ctx context.Context, others ...*Subset) (*Scaling, error) {
+// have scale 1. Other rows count with them. It holds few rows at a time. The error is an error of NewScaling or Rows.Read.
+func (s *Rows) Scaling(ctx context.Context, others ...*Rows) (*Scaling, error) {
 	each := func(do func(x *mat.Dense)) error { return s.each(ctx, others, do) }
 	n := s.lenWith(others)
-	if !s.Set.Images() {
-		return scalingOf(s.Set.Dim(), false, 1, float64(n), "feature", "rescale the column", each)
+	if !s.Images() {
+		return scalingOf(s.Dim(), false, 1, float64(n), "feature", "rescale the column", each)
 	}
-	channels := s.Set.Shape[0]
-	if s.Set.last {
-		channels, _, _ = s.Set.Picture()
+	channels := s.Shape[0]
+	if s.last {
+		channels, _, _ = s.Picture()
 	}
-	return scalingOf(channels, s.Set.last, float64(n*(s.Set.Dim()/channels)), 1, "channel", "rescale the pictures", each)
+	return scalingOf(channels, s.last, float64(n*(s.Dim()/channels)), 1, "channel", "rescale the pictures", each)
 }
 
 // each reads these rows and those of others a few at a time.
-func (s *Subset) each(ctx context.Context, others []*Subset, do func(x *mat.Dense)) error {
-	for _, s := range append([]*Subset{s}, others...) {
+func (s *Rows) each(ctx context.Context, others []*Rows, do func(x *mat.Dense)) error {
+	for _, s := range append([]*Rows{s}, others...) {
 		const tile = 256
 		for lo := 0; lo < s.Len(); lo += tile {
-			x, err := s.Set.Read(ctx, s.Pos[lo:min(lo+tile, s.Len())])
+			x, err := s.Slice(lo, min(lo+tile, s.Len())).Read(ctx)
 			if err != nil {
 				return err
 			}
@@ -124,7 +124,7 @@ func (s *Subset) each(ctx context.Context, others []*Subset, do func(x *mat.Dens
 }
 
 // lenWith is the number of these rows and those of others.
-func (s *Subset) lenWith(others []*Subset) int {
+func (s *Rows) lenWith(others []*Rows) int {
 	n := s.Len()
 	for _, o := range others {
 		n += o.Len()
@@ -134,7 +134,7 @@ func (s *Subset) lenWith(others []*Subset) int {
 
 // PerChannel returns the scaling of all columns that one number a channel of images with their channels last is; other
 // scalings, and nil, as they are.
-func (s *Set) PerChannel(by *Scaling) *Scaling {
+func (s *Rows) PerChannel(by *Scaling) *Scaling {
 	if by == nil || !s.last {
 		return by
 	}

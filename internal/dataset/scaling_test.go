@@ -21,7 +21,7 @@ import (
 func TestScalingStandardizes(t *testing.T) {
 	split := 2
 	d := testref.Must(Open(context.Background(), shared(t, "uci", "ionosphere.csv"), &OpenOptions{Split: &split}))(t)
-	x := d.Train.Matrix(nil)
+	x := d.Train.Matrix()
 	s := testref.Must(NewScaling(x))(t)
 	s.Apply(x)
 	n, dim := x.Dims()
@@ -36,7 +36,7 @@ func TestScalingStandardizes(t *testing.T) {
 		require.InDelta(t, want, variance, 1e-12, "column %d of %d rows", j, n)
 	}
 	// Other parts use the same numbers.
-	v := d.Valid.Matrix(nil)
+	v := d.Valid.Matrix()
 	raw := v.At(3, 0)
 	s.Apply(v)
 	require.Equal(t, (raw-s.Mean[0])/s.Scale[0], v.At(3, 0))
@@ -137,7 +137,7 @@ func TestSubsetScalingOfPictures(t *testing.T) {
 			x[i] = 0.1 // one that never changes
 		}
 	}
-	set := &Set{Shape: shape, n: n, x: x, Labels: make([]int, n)}
+	set := &Rows{Shape: shape, n: n, inputs: &inputs{x: x}, Labels: make([]int, n)}
 	sub := testref.Must(set.Select(&SelectOptions{Count: 600}))(t)
 	s := testref.Must(sub.Scaling(t.Context()))(t)
 	for c := range 3 {
@@ -151,7 +151,7 @@ func TestSubsetScalingOfPictures(t *testing.T) {
 	}
 	require.Equal(t, 0.1, s.Mean[2])
 	require.Equal(t, 1.0, s.Scale[2])
-	table := &Set{Shape: []int{12}, n: n, x: x, Labels: make([]int, n)}
+	table := &Rows{Shape: []int{12}, n: n, inputs: &inputs{x: x}, Labels: make([]int, n)}
 	sub = testref.Must(table.Select(nil))(t)
 	s = testref.Must(sub.Scaling(t.Context()))(t)
 	want := testref.Must(NewScaling(mat.NewDense(n, 12, x)))(t)

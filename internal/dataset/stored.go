@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -19,7 +20,7 @@ type Stored struct {
 	Names   []string  // the labels as words; nil where they are integers
 	IDs     []string  // what the rows are called; nil without names
 	Weights []float64 // of the rows; nil without weights
-	Shares  []float64 // as in Set
+	Shares  []float64 // as in Rows
 	Pixels  []byte    // images, one byte a pixel; nil for other inputs
 	X       []float64 // features, or images of real numbers; nil otherwise
 	Held    []int     // positions of the rows whose inputs are here, ascending; nil for all
@@ -28,44 +29,33 @@ type Stored struct {
 // Stored returns the rows of a subset of the data, in the order of the file, with
 // copies of their inputs, of those at the positions held of the subset alone unless it is nil.
 // The error is an error of Set.Read.
-func (d *Data) Stored(ctx context.Context, s *Subset, held []int) (*Stored, error) {
-	pos := slices.Sorted(slices.Values(s.Pos))
-	r := &Stored{Shape: s.Set.Shape, Columns: d.Columns, Integer: s.Set.Labels != nil, Names: s.Set.Names}
-	width := s.Set.Width()
-	for _, p := range pos {
-		r.Rows = append(r.Rows, s.Set.Row(p))
-		if r.Integer {
-			r.Targets = append(r.Targets, float64(s.Set.Labels[p]))
-		} else {
-			r.Targets = append(r.Targets, s.Set.Targets[p*width:(p+1)*width]...)
-		}
-		if s.Set.IDs != nil {
-			r.IDs = append(r.IDs, s.Set.IDs[p])
-		}
-		if k := len(s.Set.Shares) / max(1, s.Set.n); k > 0 {
-			r.Shares = append(r.Shares, s.Set.Shares[p*k:(p+1)*k]...)
-		}
-		if s.Set.Weights != nil {
-			r.Weights = append(r.Weights, s.Set.Weights[p])
+func (d *Data) Stored(ctx context.Context, s *Rows, held []int) (*Stored, error) {
+	order := make([]int, s.n)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(s.Row(i), s.Row(j)) })
+	all := s.At(order)
+	r := &Stored{Rows: all.Index, Shape: s.Shape, Columns: d.Columns, Integer: s.Labels != nil, Names: s.Names, IDs: all.IDs, Shares: all.Shares, Weights: all.Weights, Targets: all.Targets}
+	if r.Integer {
+		r.Targets = make([]float64, s.n)
+		for i := range r.Targets {
+			r.Targets[i] = float64(all.OwnLabel(i))
 		}
 	}
 	if held != nil {
-		inputs := make([]int, len(held))
+		r.Held = make([]int, len(held))
 		for i, k := range held {
-			inputs[i] = s.Pos[k]
+			r.Held[i], _ = slices.BinarySearch(all.Index, s.Row(k))
 		}
-		slices.Sort(inputs)
-		inputs = slices.Compact(inputs) // an inducing element may be a row again
-		r.Held = make([]int, len(inputs))
-		for i, p := range inputs {
-			r.Held[i], _ = slices.BinarySearch(pos, p)
-		}
-		pos = inputs
+		slices.Sort(r.Held)
+		r.Held = slices.Compact(r.Held) // an inducing element may be a row again
+		all = all.At(r.Held)
 	}
-	if s.Set.bytes() {
-		r.Pixels = make([]byte, 0, len(pos)*s.Set.Dim())
-		for _, p := range pos {
-			img, err := s.Set.ReadImage(ctx, p)
+	if s.bytes() {
+		r.Pixels = make([]byte, 0, all.n*s.Dim())
+		for i := range all.n {
+			img, err := all.ReadImage(ctx, i)
 			if err != nil {
 				return nil, err
 			}
@@ -73,7 +63,7 @@ func (d *Data) Stored(ctx context.Context, s *Subset, held []int) (*Stored, erro
 		}
 		return r, nil
 	}
-	x, err := s.Set.Read(ctx, pos)
+	x, err := all.Read(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +75,7 @@ func (d *Data) Stored(ctx context.Context, s *Subset, held []int) (*Stored, erro
 // in. source says where they come from, for messages.
 func (r *Stored) Data(source string) *Data {
 	d := &Data{Name: source, Source: source, Inside: true, Shape: r.Shape, Columns: r.Columns, IntegerLabels: r.Integer, Names: r.Names}
-	d.Train, d.Valid, d.Test = &Set{Part: "train", File: source}, &Set{Part: "valid", File: source}, &Set{Part: "test", File: source}
+	d.Train, d.Valid, d.Test = noRows("train", source), noRows("valid", source), noRows("test", source)
 	return d
 }
 
@@ -96,9 +86,9 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 	fail := func(format string, a ...any) (*Data, error) {
 		return nil, &Error{File: file, Problem: "its training rows " + fmt.Sprintf(format, a...), Remedy: "write it again, or name the data it belongs to"}
 	}
-	n, inputs, dim := len(r.Rows), len(r.Rows), 1
+	n, held, dim := len(r.Rows), len(r.Rows), 1
 	if r.Held != nil {
-		inputs = len(r.Held)
+		held = len(r.Held)
 	}
 	for _, k := range r.Shape {
 		if k < 1 || k > math.MaxInt32/dim {
@@ -109,7 +99,7 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 	images := r.Pixels != nil
 	switch {
 	case n == 0 || len(r.Targets) == 0 || len(r.Targets)%n != 0 || r.Integer && len(r.Targets) != n || r.IDs != nil && len(r.IDs) != n || r.Weights != nil && len(r.Weights) != n || len(r.Shares)%n != 0 ||
-		images && len(r.Pixels) != inputs*dim || !images && len(r.X) != inputs*dim:
+		images && len(r.Pixels) != held*dim || !images && len(r.X) != held*dim:
 		return fail("are incomplete")
 	case images && !d.Images(), !images && d.hasPixels():
 		return fail("are not of the same kind as those of %s", d.Source)
@@ -125,7 +115,7 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 			return fail("are not in order")
 		}
 	}
-	s := &Set{Part: d.Train.Part, File: file, Shape: r.Shape, n: n, rows: r.Rows, fileRows: r.Rows[n-1] + 1}
+	s := &Rows{Part: d.Train.Part, File: file, Shape: r.Shape, n: n, Index: r.Rows, fileRows: r.Rows[n-1] + 1, inputs: new(inputs)}
 	if r.Integer {
 		s.Labels = make([]int, n)
 		for i, v := range r.Targets {
@@ -153,7 +143,7 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 		s.findRange()
 	}
 	if r.Held != nil {
-		s.held = make(map[int]int, inputs)
+		s.held = make(map[int]int, held)
 		for i, p := range r.Held {
 			if p < 0 || p >= n || i > 0 && p <= r.Held[i-1] {
 				return fail("are not in order")

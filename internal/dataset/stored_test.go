@@ -70,7 +70,7 @@ func TestStoredRowsOfOtherColumns(t *testing.T) {
 	require.ErrorContains(t, err, `have columns "a", "b", those of`)
 }
 
-func stored(t testing.TB, d *Data, s *Subset) *Stored {
+func stored(t testing.TB, d *Data, s *Rows) *Stored {
 	t.Helper()
 	return testref.Must(d.Stored(t.Context(), s, nil))(t)
 }
@@ -114,7 +114,7 @@ func TestPlan(t *testing.T) {
 		require.Equal(t, far, d.Train.ByRange(), most)
 		all := testref.Must(d.Train.Select(nil))(t)
 		require.Equal(t, rows, all.Len())
-		require.Same(t, &all.Pos[0], &all.Rows[0], "numbers of rows are kept once")
+		require.Nil(t, all.places, "numbers of rows are kept once")
 		require.Same(t, &d.Train.Labels[0], &all.Labels[0])
 		require.NoError(t, d.Close())
 	}

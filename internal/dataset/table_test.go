@@ -47,7 +47,7 @@ func TestOpenCSVWords(t *testing.T) {
 
 	// A class of which there is no row may be selected beside others.
 	s := testref.Must(d.Train.Select(&SelectOptions{Classes: []int{1, 3}}))(t)
-	require.Equal(t, []int{0, 2}, s.Rows)
+	require.Equal(t, []int{0, 2}, s.Index)
 	require.Equal(t, []float64{1, 1}, s.Targets)
 	_, err = d.Train.Select(&SelectOptions{Classes: []int{1, 3}, Rows: []int{1}, From: "rows.txt"})
 	require.ErrorContains(t, err, `has label setosa, wild, which is not one of the classes rose,virginica`)
@@ -120,7 +120,7 @@ func TestOpenCSVUnlabelled(t *testing.T) {
 		require.False(t, d.Test.Labelled())
 		require.Zero(t, d.Test.Width())
 		require.True(t, d.Train.Labelled())
-		require.Equal(t, []float64{5, 6}, d.Test.Matrix(nil).RawRowView(0))
+		require.Equal(t, []float64{5, 6}, d.Test.Matrix().RawRowView(0))
 		o := &SelectOptions{}
 		if d.IntegerLabels {
 			o.Classes = []int{1, 0}

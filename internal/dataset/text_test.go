@@ -49,10 +49,10 @@ func TestTextCodings(t *testing.T) {
 			require.Equal(t, []string{"größe", "v"}, d.Columns, name)
 			require.Equal(t, []string{"Ja", "Nein"}, d.Names, name)
 			require.Equal(t, []int{0, 1, 0}, d.Train.Labels, name)
-			require.Equal(t, want, testref.Must(d.Train.Read(t.Context(), nil))(t).RawMatrix().Data, name)
-			require.Equal(t, want[2:4], testref.Must(d.Train.Read(t.Context(), []int{1}))(t).RawMatrix().Data, name)
+			require.Equal(t, want, testref.Must(d.Train.Read(t.Context()))(t).RawMatrix().Data, name)
+			require.Equal(t, want[2:4], testref.Must(d.Train.At([]int{1}).Read(t.Context()))(t).RawMatrix().Data, name)
 			in := testref.Must(ReadInputs(t.Context(), path, &InputOptions{Like: d}))(t)
-			require.Equal(t, want, in.Set.Matrix(nil).RawMatrix().Data, name)
+			require.Equal(t, want, in.Matrix().RawMatrix().Data, name)
 			require.NoError(t, d.Close())
 		}
 	}
@@ -129,15 +129,15 @@ func TestSpareColumns(t *testing.T) {
 			require.Equal(t, []string{"u", "k", "v"}, d.Columns)
 			require.Equal(t, []string{"day", "u", "note", "k", "v"}, d.HeaderColumns())
 			require.Equal(t, []string{`no input takes "day", "note", where text stands`}, d.Notes)
-			require.Equal(t, []float64{1, 7, 2, 3, 8, 4}, testref.Must(d.Train.Read(t.Context(), []int{0, 1}))(t).RawMatrix().Data)
+			require.Equal(t, []float64{1, 7, 2, 3, 8, 4}, testref.Must(d.Train.At([]int{0, 1}).Read(t.Context()))(t).RawMatrix().Data)
 			if data != path {
-				require.Equal(t, []float64{5, 9, 6}, testref.Must(d.Train.Read(t.Context(), []int{2}))(t).RawRowView(0))
+				require.Equal(t, []float64{5, 9, 6}, testref.Must(d.Train.At([]int{2}).Read(t.Context()))(t).RawRowView(0))
 			}
-			x := testref.Must(d.Test.Read(t.Context(), nil))(t).RawRowView(0)
+			x := testref.Must(d.Test.Read(t.Context()))(t).RawRowView(0)
 			require.Equal(t, []float64{7, 8}, []float64{x[0], x[2]})
 			require.True(t, bad(x[1]))
 			in := testref.Must(ReadInputs(t.Context(), own, &InputOptions{Like: d, Spare: []bool{false, true, false}}))(t)
-			x = in.Set.Matrix(nil).RawRowView(0)
+			x = in.Matrix().RawRowView(0)
 			require.Equal(t, []float64{9, 10}, []float64{x[0], x[2]})
 			require.NoError(t, d.Close())
 		}

@@ -91,7 +91,7 @@ func (q *Posterior) AuditOf(ctx context.Context, c *job.Job, p *problem.Problem,
 func (q *Posterior) audit(ctx context.Context, c *job.Job, p *problem.Problem, top int, do func(o *audit.Options) (*audit.Audit, error)) (*audit.Audit, error) {
 	leave, warning, err := q.leaver(ctx, c, p)
 	if err != nil {
-		return nil, p.TrainNames().ExplainError(err)
+		return nil, problem.ExplainError(p.Examples.Train, err)
 	}
 	if warning != nil {
 		c.Warn(warning)
@@ -99,7 +99,7 @@ func (q *Posterior) audit(ctx context.Context, c *job.Job, p *problem.Problem, t
 	found, err := do(&audit.Options{Calibration: q.Calibration.RefitScales(), Link: ScoringLink(p.Task.Likelihood, p.Model.Outputs), Top: top, Limits: p.Bounds(c), LeaveOneOut: leave})
 	c.Clear()
 	if err != nil {
-		return nil, p.TrainNames().ExplainError(err)
+		return nil, problem.ExplainError(p.Examples.Train, err)
 	}
 	c.Warn(found.Warnings...)
 	return found, nil
@@ -147,7 +147,7 @@ func auditLabels(ctx context.Context, c *job.Job, p *problem.Problem, top int) (
 	found, err := audit.OfLabels(ctx, ntk.New(prior, net.Theta()), draws, p.Examples.Y, classes, o)
 	c.Clear()
 	if err != nil {
-		return nil, p.TrainNames().ExplainError(err)
+		return nil, problem.ExplainError(p.Examples.Train, err)
 	}
 	c.Warn(found.Warnings...)
 	return found, nil

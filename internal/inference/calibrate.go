@@ -81,7 +81,7 @@ func (m *moments) scored(lik glm.Likelihood) glm.Likelihood {
 }
 
 // newScored are moments of rows with these targets: of soft labels, shares.
-func newScored(p *problem.Problem, rows *dataset.Subset, y *mat.Dense) *moments {
+func newScored(p *problem.Problem, rows *dataset.Rows, y *mat.Dense) *moments {
 	shares, lik := p.Task.Scored(rows, y, p.Model.Outputs)
 	m := newMoments(shares, p.Model.Outputs)
 	if shares != y {
@@ -166,7 +166,7 @@ func FitCalibrated(ctx context.Context, c *job.Job, p *problem.Problem, f *Flags
 }
 
 // learn finds what tells the novelty of rows, and calibrates by a method, which may be none.
-func (q *Posterior) learn(ctx context.Context, c *job.Job, p *problem.Problem, method string, heldOut *dataset.Subset) error {
+func (q *Posterior) learn(ctx context.Context, c *job.Job, p *problem.Problem, method string, heldOut *dataset.Rows) error {
 	err := q.detect(ctx, c, p, false)
 	if err == nil && method != "none" {
 		err = q.calibrate(ctx, c, p, heldOut)
@@ -178,7 +178,7 @@ func (q *Posterior) learn(ctx context.Context, c *job.Job, p *problem.Problem, m
 }
 
 // heldOutFor returns the rows that --calibrate heldout takes, nil for other methods.
-func heldOutFor(p *problem.Problem, method string) (*dataset.Subset, error) {
+func heldOutFor(p *problem.Problem, method string) (*dataset.Rows, error) {
 	if method != "heldout" {
 		return nil, nil
 	}
@@ -266,7 +266,7 @@ func (q *Posterior) leaveOneOut(ctx context.Context, c *job.Job, p *problem.Prob
 }
 
 // heldOutMoments returns the predictions of rows that are no training rows, with their covariance or without.
-func (q *Posterior) heldOutMoments(ctx context.Context, c *job.Job, p *problem.Problem, rows *dataset.Subset, spread bool) (*moments, error) {
+func (q *Posterior) heldOutMoments(ctx context.Context, c *job.Job, p *problem.Problem, rows *dataset.Rows, spread bool) (*moments, error) {
 	y, err := p.Targets(rows)
 	if err != nil {
 		return nil, &job.FullError{Err: err}
@@ -285,7 +285,7 @@ func (q *Posterior) heldOutMoments(ctx context.Context, c *job.Job, p *problem.P
 			err = q.Latent().PredictTo(ctx, mean, cov, x)
 		}
 		if err != nil {
-			return nil, &job.FullError{Err: problem.NamesOf(rows, lo, hi).ExplainError(err)}
+			return nil, &job.FullError{Err: problem.ExplainError(rows.Slice(lo, hi), err)}
 		}
 		c.Show("held-out rows", hi, rows.Len())
 	}
@@ -295,24 +295,23 @@ func (q *Posterior) heldOutMoments(ctx context.Context, c *job.Job, p *problem.P
 // A rowSample is rows with predictions that the posterior was not fitted to.
 type rowSample struct {
 	*moments
-	names problem.RowNames
+	rows *dataset.Rows
 }
 
 // calibrate finds the scales of the covariance, of the mean and of the noise (E18), by leave-one-out predictions of
 // training rows, or by the rows held out where they are not nil. A posterior over the parameters leaves none out.
-func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Problem, heldOut *dataset.Subset) (err error) {
+func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Problem, heldOut *dataset.Rows) (err error) {
 	defer c.Clear()
 	k := &Calibration{Calibration: result.Calibration{Method: "loo"}}
 	var rows []int
 	var rough error
 	var loo, on rowSample
 	if q.Dual != nil {
-		all := p.TrainNames()
 		rows = q.leftOut(p)
 		if loo.moments, rough, err = q.leaveOneOut(ctx, c, p, rows); err != nil {
-			return all.ExplainError(err)
+			return problem.ExplainError(p.Examples.Train, err)
 		}
-		loo.names = problem.RowNames{All: all.All, Row: func(i int) string { return all.Row(rows[i]) }, TooLarge: func(i int) string { return all.TooLarge(rows[i]) }}
+		loo.rows = p.Examples.Train.At(rows)
 		on = loo
 	}
 	if heldOut != nil {
@@ -323,14 +322,14 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 		if q.network {
 			on.network, on.answer = on.mean, on.mean
 		}
-		on.names = problem.NamesOf(heldOut, 0, heldOut.Len())
+		on.rows = heldOut
 	}
 	// Set the scales by these rows, and the scores of their means without a covariance.
 	lik, known := p.Task.Likelihood, p.WeightShift()
 	at := on.shifted(known)
 	found, err := score.Calibrate(ctx, on.scored(lik), on.y, at.mean, on.cov, &score.CalibrateOptions{Weights: on.weights, Link: ScoringLink(lik, on.mean.RawMatrix().Cols), Progress: func(scales int) { c.Show("calibrate", scales, 0) }})
 	if err != nil {
-		return on.names.ExplainError(err)
+		return problem.ExplainError(on.rows, err)
 	}
 	refit, moved := *found, false
 	if s := q.settled; heldOut == nil && q.network && s != nil && s.projection != 0 {
@@ -343,11 +342,11 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 	}
 	if answer := at.answer; answer != nil {
 		if found, err = found.WithShift(ctx, ScoringLink(lik, answer.RawMatrix().Cols), on.scored(lik), on.y, at.network, answer, on.cov, on.weights); err != nil {
-			return on.names.ExplainError(err)
+			return problem.ExplainError(on.rows, err)
 		}
 		if moved {
 			if found, err = found.JudgeNetwork(ctx, ScoringLink(lik, answer.RawMatrix().Cols), on.scored(lik), on.y, at.network, answer, on.cov, on.weights, float64(q.settled.match.Remainder)); err != nil {
-				return on.names.ExplainError(err)
+				return problem.ExplainError(on.rows, err)
 			}
 		}
 	}
@@ -365,19 +364,19 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 	k.Rows, k.NLLSE = found.Rows, result.Float(found.StdErr)
 	network, err := score.WeightedScoreOf(ctx, nil, on.scored(lik), on.y, on.mean, nil, on.weights)
 	if err != nil {
-		return on.names.ExplainError(err)
+		return problem.ExplainError(on.rows, err)
 	}
 	k.Network = *rowScores(network)
 	if heldOut != nil {
 		score, err := scoreUnder(ctx, k.Scales(), lik, on.moments)
 		if err != nil {
-			return on.names.ExplainError(err)
+			return problem.ExplainError(on.rows, err)
 		}
 		k.HeldOut = rowScores(score)
 	}
 	if q.Calibration = k; q.Dual != nil {
 		if err := k.leaveOut(ctx, p, rows, loo.moments); err != nil {
-			return loo.names.ExplainError(err)
+			return problem.ExplainError(loo.rows, err)
 		}
 		q.scoreLeftOut(p, k.LeftOutRows)
 	}
@@ -403,7 +402,7 @@ func (k *Calibration) leaveOut(ctx context.Context, p *problem.Problem, rows []i
 	}
 	k.LOO = rowScores(calibrated)
 	for _, i := range calibrated.Surprising(mostSurprising) {
-		k.Surprising = append(k.Surprising, result.SurprisingRow{Index: result.Index(train.Rows[rows[i]]), Label: result.Float(problem.Label(train, rows[i])), LogDensity: result.Float(calibrated.LogDensity[i])})
+		k.Surprising = append(k.Surprising, result.SurprisingRow{Index: result.Index(train.Index[rows[i]]), Label: result.Float(problem.Label(train, rows[i])), LogDensity: result.Float(calibrated.LogDensity[i])})
 	}
 	scaled, mean, cov, err := scales.Apply(lik, m.mean, m.cov)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // What is saved of leave-one-out predictions is read back, and nothing else.
 func TestPackRows(t *testing.T) {
-	p := &problem.Problem{Task: &problem.Task{Classes: []int{4, 9}}, Examples: &problem.Examples{Train: &dataset.Subset{Set: &dataset.Set{Labels: []int{4}}, Rows: []int{7}}}}
+	p := &problem.Problem{Task: &problem.Task{Classes: []int{4, 9}}, Examples: &problem.Examples{Train: &dataset.Rows{Labels: []int{4}, Index: []int{7}}}}
 	good := []float64{7, 4, 4, -1, -2, .5, math.NaN(), .9, .1, .8, .2}
 	rows, ok := unpackRows(good, p)
 	require.True(t, ok)

@@ -72,10 +72,10 @@ func (q *Posterior) AtHalfWeights(ctx context.Context, c *job.Job, p *problem.Pr
 	if q.kept != nil {
 		f.flags = again(&result.Fit{Method: q.How.Name, Certificate: q.certificate})
 		half, err := f.keptAgain(ctx, q.kept)
-		return half, p.TrainNames().ExplainError(err)
+		return half, problem.ExplainError(p.Examples.Train, err)
 	}
 	half, err := f.exactDual(ctx, f.source.(*linearize.Batch), nil)
-	return half, p.TrainNames().ExplainError(err)
+	return half, problem.ExplainError(p.Examples.Train, err)
 }
 
 // SmallestFlip looks for a small set of training rows without which the class of one row is another. It returns the
@@ -103,7 +103,7 @@ func SmallestFlip(ctx context.Context, p *problem.Problem, q *Posterior, m *coun
 	}
 	flip := &result.SmallestFlip{Found: true, Confirmed: found.Confirmed, Tried: found.Tried, Left: len(found.Rows)}
 	for _, at := range found.Rows {
-		flip.Rows = append(flip.Rows, p.Examples.Train.Rows[at])
+		flip.Rows = append(flip.Rows, p.Examples.Train.Index[at])
 	}
 	slices.Sort(flip.Rows)
 	pred, err := q.ChangeTo(ctx, p, &flip.Changed, without, x, link)

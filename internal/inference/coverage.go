@@ -93,7 +93,7 @@ func (k *Coverage) leaveOut(ctx context.Context, c *job.Job, p *problem.Problem,
 		k.jackknife, err = score.NewJackknife(p.Task.Likelihood, k.Share, problem.RowsAt(p.Examples.Y, rows), w.Mean())
 	}
 	if err != nil {
-		return p.TrainNames().ExplainError(err)
+		return problem.ExplainError(p.Examples.Train, err)
 	}
 	k.scored, k.each = len(rows), w.Each
 	if n := k.jackknife.Unknown(); n > 0 {
@@ -118,7 +118,7 @@ func (k *Coverage) holdOut(ctx context.Context, c *job.Job, p *problem.Problem, 
 	}
 	n, outputs := rows.Len(), p.Model.Outputs
 	if k.jackknife, err = score.NewJackknife(p.Task.Likelihood, k.Share, m.y, m.mean); err != nil {
-		return problem.NamesOf(rows, 0, n).ExplainError(err)
+		return problem.ExplainError(rows.Slice(0, n), err)
 	}
 	k.scored = n
 	k.each = func(ctx context.Context, b *linearize.Batch, do func(t int, mean *mat.Dense) error) error {

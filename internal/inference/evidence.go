@@ -324,7 +324,7 @@ func WithGPrior(ctx context.Context, con *job.Job, p *problem.Problem) (*problem
 	}
 	sites, err := gp.SitesFrom(ctx, x, p.TrainTargets())
 	if err != nil {
-		return nil, p.TrainNames().ExplainError(err)
+		return nil, problem.ExplainError(p.Examples.Train, err)
 	}
 	any, err := ntk.NewIsotropic(1, nil)
 	if err != nil {
@@ -333,7 +333,7 @@ func WithGPrior(ctx context.Context, con *job.Job, p *problem.Problem) (*problem
 	w, err := weightspace.FitStructure(ctx, weightspace.Diagonal, x, sites, any, theta, &weightspace.Options{Limits: p.Bounds(con)})
 	con.Clear()
 	if err != nil {
-		return nil, p.TrainNames().ExplainError(err)
+		return nil, problem.ExplainError(p.Examples.Train, err)
 	}
 	g, err := ntk.NewGPrior(w.(*weightspace.DiagonalPosterior).GGN(), x.Len(), theta, 1)
 	if err != nil {

@@ -106,11 +106,11 @@ func ExportPage(ctx context.Context, p *problem.Problem, model []byte, runtime *
 	page := &portable.Page{Title: "What is drawn, by " + p.Model.Name, Classes: p.Task.ClassNames(),
 		Height: shape[len(shape)-2], Width: shape[len(shape)-1], Model: model, Runtime: runtime}
 	train := p.Examples.Train
-	x, err := train.Set.Read(ctx, train.Pos)
+	x, err := train.Read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for i, row := range train.Rows {
+	for i, row := range train.Index {
 		r := portable.PageRow{Row: int64(row), Label: page.Classes[slices.Index(p.Task.Classes, int(problem.Label(train, i)))]}
 		for _, v := range x.RawRowView(i) {
 			r.Picture = append(r.Picture, byte(math.Round(whitePixel*v)))
@@ -200,7 +200,7 @@ func (q *Posterior) answerOf(ctx context.Context, p *problem.Problem, top int) (
 			return nil, err
 		}
 	}
-	for _, row := range p.Examples.Train.Rows {
+	for _, row := range p.Examples.Train.Index {
 		a.RowNumbers = append(a.RowNumbers, int64(row))
 	}
 	entry := func(key, value string) {
@@ -242,7 +242,7 @@ const exportChecked = 64
 func (q *Posterior) checkExport(ctx context.Context, p *problem.Problem, data []byte, r *result.Exported) error {
 	n := min(exportChecked, p.Examples.Train.Len())
 	rows := p.Examples.Train.Slice(0, n)
-	raw, err := rows.Set.Read(ctx, rows.Pos)
+	raw, err := rows.Read(ctx)
 	if err != nil {
 		return err
 	}

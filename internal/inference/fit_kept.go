@@ -153,7 +153,7 @@ func (f *fit) askedRows(ctx context.Context) (*linearize.Batch, error) {
 	}
 	n := f.problem.Within(min(askedRows, rows.Len()), f.problem.Model.Net.BatchBytes)
 	x, err := f.problem.Linearize(ctx, rows, 0, n)
-	return x, problem.NamesOf(rows, 0, n).ExplainError(err)
+	return x, problem.ExplainError(rows.Slice(0, n), err)
 }
 
 // thresholdOptions say what to ask of rows that are kept.

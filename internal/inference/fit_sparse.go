@@ -294,7 +294,7 @@ func (f *fit) compare(ctx context.Context, q *Posterior) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		f.con.Warn(linearize.NewWarning("skipped", math.NaN(), math.NaN(), "", "There is no error report, as of this: %v. Answers are the same.", problem.NamesOf(test, 0, n).ExplainError(err)))
+		f.con.Warn(linearize.NewWarning("skipped", math.NaN(), math.NaN(), "", "There is no error report, as of this: %v. Answers are the same.", problem.ExplainError(test.Slice(0, n), err)))
 		return nil
 	}
 	a := q.approximation

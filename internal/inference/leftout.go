@@ -28,7 +28,7 @@ func (v *validation) leaveOut(ctx context.Context, refit *gp.Exact) (*result.Lea
 	at, out := make([]int, count), &result.LeaveOneOut{}
 	for i := range at {
 		at[i] = i * n / count
-		out.Rows = append(out.Rows, e.Train.Rows[at[i]])
+		out.Rows = append(out.Rows, e.Train.Index[at[i]])
 	}
 	batch := refit.Data().(*linearize.Batch)
 	closed, refitted := newMoments(problem.RowsAt(e.Y, at), c), newMoments(problem.RowsAt(e.Y, at), c)

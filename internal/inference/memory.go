@@ -14,7 +14,7 @@ import (
 )
 
 // planInducing refuses inducing examples, or rows, that do not fit.
-func planInducing(_ *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Subset) error {
+func planInducing(_ *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Rows) error {
 	unit := gp.InducingExamples
 	if f.takesRows() {
 		unit = gp.InducingPairs
@@ -24,7 +24,7 @@ func planInducing(_ *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Sub
 
 // sparseBytes is the memory of a posterior with m inducing examples, or rows: these count as the examples that have as
 // many outputs, and each is linearized alone.
-func sparseBytes(p *problem.Problem, f *Flags, heldOut *dataset.Subset) func(m int) int64 {
+func sparseBytes(p *problem.Problem, f *Flags, heldOut *dataset.Rows) func(m int) int64 {
 	n := p.Examples.Train.Len()
 	return func(m int) int64 {
 		alone := int64(0)
@@ -47,7 +47,7 @@ func sparseBytes(p *problem.Problem, f *Flags, heldOut *dataset.Subset) func(m i
 // rowsCure adds to the error of a posterior of all training rows that does not fit what to do: through as many
 // inducing examples as fit, 2000 outputs at most, by the line to type, or with fewer rows. Many classes have a remedy
 // of their own.
-func rowsCure(c *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Subset, err error) error {
+func rowsCure(c *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Rows, err error) error {
 	e := (*gp.MemoryError)(nil)
 	if !errors.As(err, &e) || p.ManyClasses() {
 		return err

@@ -72,7 +72,7 @@ func (q *Posterior) given() []int {
 type solver struct {
 	// plan refuses what cannot fit before anything large is taken: flags with their defaults, and the rows that choose
 	// the prior precision, if any.
-	plan func(c *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Subset) error
+	plan func(c *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Rows) error
 	fit  func(f *fit, ctx context.Context) (*Posterior, error)
 	load func(ctx context.Context, l *loading) (Fitted, error)
 	// held is what is linearized of n training examples, and m inducing elements with that many rows, for load, in
@@ -107,7 +107,7 @@ func solverOf(method string) *solver {
 	}
 	keeps := &solver{
 		fit: (*fit).kept, leftOut: mostLeftOut,
-		plan: func(_ *job.Job, p *problem.Problem, _ *Flags, _ *dataset.Subset) error {
+		plan: func(_ *job.Job, p *problem.Problem, _ *Flags, _ *dataset.Rows) error {
 			return gp.CheckMemory("a posterior of kept rows", gp.TrainingExamples, p.Examples.Train.Len(), p.Limits.Memory, func(n int) int64 {
 				return kept.Bytes(n, p.Model.Outputs, p.Model.Parameters(), 1)
 			})
@@ -121,7 +121,7 @@ func solverOf(method string) *solver {
 	case "exact":
 		return &solver{
 			fit: (*fit).exact, whole: true,
-			plan: func(c *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Subset) error {
+			plan: func(c *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Rows) error {
 				const mib = 1 << 20
 				n, memory := p.Examples.Train.Len(), p.Limits.Memory
 				c.Detail("memory: %.1f MiB of %.0f MiB allowed: kernel and factor %.1f MiB, Jacobian %.1f MiB", float64(p.ExactBytes(n))/mib, float64(gp.MemoryBudget(memory))/mib,
@@ -140,7 +140,7 @@ func solverOf(method string) *solver {
 	case "parameters":
 		return &solver{
 			fit: (*fit).parameters, leftOut: mostLeftOut,
-			plan: func(_ *job.Job, p *problem.Problem, _ *Flags, _ *dataset.Subset) error {
+			plan: func(_ *job.Job, p *problem.Problem, _ *Flags, _ *dataset.Rows) error {
 				n := p.Model.Parameters()
 				err := gp.CheckMemory("a posterior over the parameters", gp.Parameters, n, p.Limits.Memory, func(n int) int64 { return weightspace.Bytes(n, p.Model.Outputs) })
 				if e := (*gp.MemoryError)(nil); errors.As(err, &e) {

@@ -40,7 +40,7 @@ func (q *Posterior) detect(ctx context.Context, c *job.Job, p *problem.Problem, 
 		c.Warn(linearize.NewWarning("skipped", math.NaN(), math.NaN(), "Raise --max-memory.", "The novelty of rows takes %s. It is not known.", problem.Takes(e)))
 		return nil
 	}
-	return p.TrainNames().ExplainError(err)
+	return problem.ExplainError(p.Examples.Train, err)
 }
 
 // Rank returns the share of training rows that are less novel when they are left out; NaN where that is not known.
@@ -60,7 +60,7 @@ func (q *Posterior) scoreLeftOut(p *problem.Problem, rows []result.Prediction) {
 	score := map[result.Index]float64{}
 	positions, scores := q.detector.LeftOut()
 	for i, at := range positions {
-		score[result.Index(p.Examples.Train.Rows[at])] = scores[i]
+		score[result.Index(p.Examples.Train.Index[at])] = scores[i]
 	}
 	for i := range rows {
 		n := rows[i].Novelty

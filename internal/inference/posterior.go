@@ -88,10 +88,10 @@ type fit struct {
 	problem *problem.Problem
 	flags   Flags // with their defaults filled in
 	options Options
-	heldOut *dataset.Subset // rows that choose the prior precision; nil without --tune-prior heldout
-	theta   []float64       // θ*
-	settled *settlement     // nil with Options.AtTheta
-	frozen  bool            // the precision and the mode are settled
+	heldOut *dataset.Rows // rows that choose the prior precision; nil without --tune-prior heldout
+	theta   []float64     // θ*
+	settled *settlement   // nil with Options.AtTheta
+	frozen  bool          // the precision and the mode are settled
 
 	precision float64 // of prior
 	prior     ntk.Prior
@@ -129,7 +129,7 @@ func (f *fit) finish(ctx context.Context, q *Posterior, err error) (*Posterior, 
 	}
 	f.con.Clear()
 	if err != nil {
-		return nil, f.problem.TrainNames().ExplainError(err)
+		return nil, problem.ExplainError(f.problem.Examples.Train, err)
 	}
 	f.con.Warn(f.alarms...) // of a part are those of its file
 	f.con.Warn(slices.DeleteFunc(slices.Clone(q.Dual.Warnings()), func(err error) bool {
@@ -528,9 +528,9 @@ func (o *Predictions) observe(by predictive.Link) error {
 
 // of is prediction i, of row at of some rows. Its densities, its covariance and the rank of its novelty are left to the
 // caller.
-func (o *Predictions) of(task *problem.Task, i int, rows *dataset.Subset, at int) *result.Prediction {
+func (o *Predictions) of(task *problem.Task, i int, rows *dataset.Rows, at int) *result.Prediction {
 	f, r := o.Network.RawRowView(i), o.prediction(task, i)
-	r.NamedRow = &result.NamedRow{Index: result.Index(rows.Rows[at]), Label: result.Float(problem.Label(rows, at)), Targets: problem.SeveralOf(rows, at)}
+	r.NamedRow = &result.NamedRow{Index: result.Index(rows.Index[at]), Label: result.Float(problem.Label(rows, at)), Targets: problem.SeveralOf(rows, at)}
 	if c := len(f); !problem.HasClasses(task.Likelihood) && task.Likelihood.Targets(c) == 1 {
 		y, expected := problem.Label(rows, at), make([]float64, c)
 		task.Likelihood.MeanTo(expected, f)
@@ -603,6 +603,6 @@ type Open struct {
 // leads back. Package funcgp sets both: they let packages above it serve what it and the command opened.
 var (
 	Front     func(c *job.Job, p *problem.Problem, q *Posterior) any
-	FrontRows func(front any, rows *problem.Asked) any // the *funcgp.Rows of rows that were read for its problem
+	FrontRows func(front any, rows *dataset.Rows) any // the *funcgp.Rows of rows that were read for its problem
 	Behind    func(front any) Open
 )

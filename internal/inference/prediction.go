@@ -21,7 +21,7 @@ import (
 // are the targets of all rows, nil where they are unknown; function is another posterior's, calibrated as q is and without
 // densities, and nil for q's own. The tile decides the last bits, so that everything that predicts does it here. An error
 // of the model or the data names the row.
-func (q *Posterior) Tile(ctx context.Context, p *problem.Problem, rows *dataset.Subset, lo, hi int, y *mat.Dense, function gp.Latent, link predictive.Link) (*linearize.Batch, *Predictions, error) {
+func (q *Posterior) Tile(ctx context.Context, p *problem.Problem, rows *dataset.Rows, lo, hi int, y *mat.Dense, function gp.Latent, link predictive.Link) (*linearize.Batch, *Predictions, error) {
 	b, err := q.Rows(ctx, p, rows, lo, hi)
 	var pred *Predictions
 	if err == nil {
@@ -32,7 +32,7 @@ func (q *Posterior) Tile(ctx context.Context, p *problem.Problem, rows *dataset.
 		}
 		pred, err = q.PredictBy(ctx, function, p.Task, b, targets, link)
 	}
-	return b, pred, problem.NamesOf(rows, lo, hi).ExplainError(err)
+	return b, pred, problem.ExplainError(rows.Slice(lo, hi), err)
 }
 
 // Prediction is prediction i as the report of one row shows it.
@@ -43,7 +43,7 @@ func (q *Posterior) Prediction(task *problem.Task, o *Predictions, i int) result
 }
 
 // PredictionOf is prediction i, of row at of some rows, with log densities where the targets were given.
-func (q *Posterior) PredictionOf(p *problem.Problem, o *Predictions, i int, rows *dataset.Subset, at int) *result.Prediction {
+func (q *Posterior) PredictionOf(p *problem.Problem, o *Predictions, i int, rows *dataset.Rows, at int) *result.Prediction {
 	r := o.of(p.Task, i, rows, at)
 	r.Covariance, r.Novelty.Rank = CovarianceOf(o.Cov, i), q.Rank(r.Novelty.Score)
 	r.ID, r.LabelName = problem.IDOf(rows, at), p.LabelName(rows, at)

@@ -23,7 +23,7 @@ import (
 func (q *Posterior) header(ctx context.Context, p *problem.Problem, r result.Fit, split *int) (problem.SavedHeader, func(w *store.Writer), error) {
 	e, t := p.Examples, p.Task
 	classes, names := t.Ungrouped()
-	head := problem.SavedHeader{Rows: problem.FormatRows(e.Train.Rows), Likelihood: t.Likelihood.Name(), Classes: classes, ClassNames: slices.Concat(names, t.LabelNames), Grouped: t.Grouping.Report(), Noise: t.Noise,
+	head := problem.SavedHeader{Rows: problem.FormatRows(e.Train.Index), Likelihood: t.Likelihood.Name(), Classes: classes, ClassNames: slices.Concat(names, t.LabelNames), Grouped: t.Grouping.Report(), Noise: t.Noise,
 		Prior: q.precision, ClassWeights: t.ClassWeightsText(), Smoothing: t.Loss.Smoothing, Seed: p.Limits.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
 		Bound: q.Evidence.Bound, Fit: r, Split: problem.SplitNumber(split), Scaling: e.Scaling.Saved(), Network: q.network}
 	prior, writePrior := t.SavedPrior(p.Model, q.precision)
@@ -209,11 +209,11 @@ func load(ctx context.Context, c *job.Job, p *problem.Problem) (*Posterior, erro
 	// Linearize the training examples as the method needs them, and read the posterior.
 	l := &loading{Posterior: q, con: c, problem: p, targets: p.TrainTargets()}
 	if l.x, err = p.TrainingExamples(ctx, s.whole || s.held == nil && p.KeepsJacobian()); err != nil {
-		return nil, p.TrainNames().ExplainError(err)
+		return nil, problem.ExplainError(p.Examples.Train, err)
 	}
 	if len(h.Inducing) > 0 && !how.takesRows() { // rows are linearized as their directions in the file say
 		if l.z, err = p.Inducing(ctx, h.Inducing); err != nil {
-			return nil, p.TrainNames().ExplainError(err)
+			return nil, problem.ExplainError(p.Examples.Train, err)
 		}
 	}
 	if err := c.EndPart(ctx, "linearize"); err != nil {
@@ -222,7 +222,7 @@ func load(ctx context.Context, c *job.Job, p *problem.Problem) (*Posterior, erro
 	q.Dual, err = s.load(ctx, l)
 	c.Clear()
 	if err != nil {
-		return nil, p.TrainNames().ExplainError(err)
+		return nil, problem.ExplainError(p.Examples.Train, err)
 	}
 	return q, nil
 }
@@ -263,7 +263,7 @@ func unpackRows(v []float64, p *problem.Problem) (rows []result.Prediction, ok b
 		width = common + 2*k
 	}
 	train, at := p.Examples.Train, map[int]int{}
-	for i, r := range train.Rows {
+	for i, r := range train.Index {
 		at[r] = i
 	}
 	for part := range slices.Chunk(result.Floats(v), width) {

@@ -52,7 +52,7 @@ func NewPass(ctx context.Context, c *job.Job, p *problem.Problem, flags *Flags) 
 		c.Clear()
 	}
 	if err != nil {
-		return nil, p.TrainNames().ExplainError(err)
+		return nil, problem.ExplainError(p.Examples.Train, err)
 	}
 	s.move = floats.SubTo(make([]float64, len(f.mode.Theta)), f.mode.Theta, f.theta)
 	f.measure(f.mode.Sites, f.outputs, f.problem.Examples.Train.Weights)
@@ -66,7 +66,7 @@ func (s *Pass) factor(ctx context.Context) error {
 		s.base, err = b.Posterior(ctx)
 	}
 	s.fit.con.Clear()
-	return s.fit.problem.TrainNames().ExplainError(err)
+	return problem.ExplainError(s.fit.problem.Examples.Train, err)
 }
 
 // LoadPass returns the pass with the inducing examples in the problem's file, which fit --select-only wrote.
@@ -209,7 +209,7 @@ func (s *Pass) part(ctx context.Context, part shard.Part, split *int) (*shard.Sh
 	}
 	s.fit.con.Clear()
 	if err != nil {
-		return nil, of.TrainNames().ExplainError(err)
+		return nil, problem.ExplainError(of.Examples.Train, err)
 	}
 	if err := s.name(ctx, split); err != nil {
 		return nil, err
@@ -228,7 +228,7 @@ func (s *Pass) identity(ctx context.Context, was *problem.Remembered) (id shard.
 		id.Likelihood += fmt.Sprintf(" with noise variance %v", t.Noise)
 	}
 	id.Mode = linearize.SumOf(s.move)
-	id.Rows = linearize.Sum(sha256.Sum256([]byte(problem.FormatRows(e.Train.Rows))))
+	id.Rows = linearize.Sum(sha256.Sum256([]byte(problem.FormatRows(e.Train.Index))))
 	var sums []string // of the files of the data, wherever they are; none for data that come from none
 	for _, file := range was.Files {
 		if file.Path != was.Model && !slices.Contains(was.Weight, file.Path) {

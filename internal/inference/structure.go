@@ -114,7 +114,7 @@ func (s *WeightFlags) fit(ctx context.Context, c *job.Job, p *problem.Problem, f
 	if f.flags.Refit {
 		found, err := mode.Find(ctx, f.source, p.TrainTargets(), f.prior, f.theta, &mode.Options{Progress: c.Show})
 		if err != nil {
-			return nil, p.TrainNames().ExplainError(err)
+			return nil, problem.ExplainError(p.Examples.Train, err)
 		}
 		c.Warn(found.Warnings...)
 		// The mean of the linear-Gaussian model at the mode is the mode.
@@ -123,7 +123,7 @@ func (s *WeightFlags) fit(ctx context.Context, c *job.Job, p *problem.Problem, f
 	w, err := weightspace.FitStructure(ctx, structure, f.source, sites, f.prior, f.theta, wo)
 	c.Clear()
 	if err != nil {
-		return nil, p.TrainNames().ExplainError(err)
+		return nil, problem.ExplainError(p.Examples.Train, err)
 	}
 	c.Warn(w.Warnings()...)
 	q := f.posterior(nil)
@@ -140,7 +140,7 @@ func (s *WeightFlags) fit(ctx context.Context, c *job.Job, p *problem.Problem, f
 
 // Rows prepares rows [lo, hi) to be predicted: their linearization, or of draws, which run the network itself, inputs
 // and outputs alone.
-func (q *Posterior) Rows(ctx context.Context, p *problem.Problem, rows *dataset.Subset, lo, hi int) (*linearize.Batch, error) {
+func (q *Posterior) Rows(ctx context.Context, p *problem.Problem, rows *dataset.Rows, lo, hi int) (*linearize.Batch, error) {
 	if q.bnn == nil {
 		return p.Linearize(ctx, rows, lo, hi)
 	}

@@ -222,11 +222,10 @@ func (f *fit) tuneBy(ctx context.Context, do func(ctx context.Context, g *fit) (
 // prepareHeldOut computes the features of the held-out rows.
 func (f *fit) prepareHeldOut(ctx context.Context, p *sparse.Projected) (*sparse.Prepared, error) {
 	rows := f.heldOut
-	names := problem.NamesOf(rows, 0, rows.Len())
-	f.con.Detail("prior precision chosen on %d rows: %s", rows.Len(), names.All)
+	f.con.Detail("prior precision chosen on %d rows: %v", rows.Len(), rows)
 	prepared, err := p.Prepare(ctx, f.problem.Examples.Source(ctx, f.problem.Model, rows))
 	if err != nil {
-		return nil, &job.FullError{Err: names.ExplainError(err)}
+		return nil, &job.FullError{Err: problem.ExplainError(rows, err)}
 	}
 	return prepared, nil
 }

@@ -31,7 +31,7 @@ type validation struct {
 	con       *job.Job
 	problem   *problem.Problem
 	post      *Posterior
-	test      *dataset.Subset
+	test      *dataset.Rows
 	tolerance float64
 	rows      []weightspace.ComparisonRow
 	leftOut   *result.LeaveOneOut // nil where the method is not exact
@@ -156,7 +156,7 @@ func (v *validation) approximate(ctx context.Context) error {
 // tile linearizes the test examples [lo, hi).
 func (v *validation) tile(ctx context.Context, lo, hi int) (*linearize.Batch, error) {
 	x, err := v.problem.Linearize(ctx, v.test, lo, hi)
-	return x, problem.NamesOf(v.test, lo, hi).ExplainError(err)
+	return x, problem.ExplainError(v.test.Slice(lo, hi), err)
 }
 
 // closure compares the means of a posterior at the test examples with the sums of the prior mean and the

@@ -20,7 +20,7 @@ import (
 func (p *Problem) TrainPositions(flag string, rows []int) ([]int, error) {
 	train := p.Examples.Train
 	at := make(map[int]int, train.Len())
-	for i, row := range train.Rows {
+	for i, row := range train.Index {
 		at[row] = i
 	}
 	out, seen := make([]int, len(rows)), make(map[int]bool, len(rows))
@@ -28,7 +28,7 @@ func (p *Problem) TrainPositions(flag string, rows []int) ([]int, error) {
 		i, ok := at[row]
 		switch {
 		case !ok:
-			return nil, job.FullErrorf("%s: %s row %d of %s is not among the %d training rows; name rows of the data that were trained on", flag, train.Set.Part, row, train.Set.File, train.Len())
+			return nil, job.FullErrorf("%s: %s row %d of %s is not among the %d training rows; name rows of the data that were trained on", flag, train.Part, row, train.File, train.Len())
 		case seen[row]:
 			return nil, job.FullErrorf("%s names training row %d twice; name it once", flag, row)
 		}
@@ -94,7 +94,7 @@ func (p *Problem) WithoutRows(flag string, rows []int) (*Problem, error) {
 	var left []int
 	for i, g := range gone {
 		if !g {
-			left = append(left, p.Examples.Train.Rows[i])
+			left = append(left, p.Examples.Train.Index[i])
 		}
 	}
 	return p.changedRows(p.Examples.Data, left, flag)
@@ -182,12 +182,12 @@ func (p *Problem) WithRows(ctx context.Context, c *job.Job, name, index string) 
 		q, err := p.joined(ctx, added, rows, name)
 		return q, true, err
 	}
-	all := slices.Clone(p.Examples.Train.Rows)
+	all := slices.Clone(p.Examples.Train.Index)
 	old := map[int]bool{}
 	for _, r := range all {
 		old[r] = true
 	}
-	for _, r := range rows.Rows {
+	for _, r := range rows.Index {
 		switch {
 		case !old[r]:
 			all = append(all, r)
@@ -203,7 +203,7 @@ func (p *Problem) WithRows(ctx context.Context, c *job.Job, name, index string) 
 }
 
 // joined is WithRows of other data.
-func (p *Problem) joined(ctx context.Context, added *dataset.Data, rows *dataset.Subset, name string) (*Problem, error) {
+func (p *Problem) joined(ctx context.Context, added *dataset.Data, rows *dataset.Rows, name string) (*Problem, error) {
 	d := p.Examples.Data
 	all, err := d.Stored(ctx, p.Examples.Train, nil)
 	if err != nil {
@@ -247,7 +247,7 @@ func (p *Problem) joined(ctx context.Context, added *dataset.Data, rows *dataset
 		return nil, err
 	}
 	// The rows keep their order, and the rows of other data follow.
-	order := slices.Concat(p.Examples.Train.Rows, all.Rows[p.Examples.Train.Len():])
+	order := slices.Concat(p.Examples.Train.Index, all.Rows[p.Examples.Train.Len():])
 	q, err := p.changedRows(to, order, "--append")
 	if err != nil {
 		return nil, err

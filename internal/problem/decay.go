@@ -104,14 +104,14 @@ func (p *Problem) pull(ctx context.Context) ([]float64, error) {
 		}
 		f, err := m.Net.Forward(ctx, x)
 		if err != nil {
-			return nil, NamesOf(e.Train, lo, hi).ExplainError(err)
+			return nil, ExplainError(e.Train.Slice(lo, hi), err)
 		}
 		r := mat.NewDense(hi-lo, m.Outputs, nil)
 		for i := range hi - lo {
 			p.TrainTargets().Expand(lo+i, r.RawRowView(i), nil, nil, f.RawRowView(i))
 		}
 		if err := m.Net.VJP(ctx, part, x, r); err != nil {
-			return nil, NamesOf(e.Train, lo, hi).ExplainError(err)
+			return nil, ExplainError(e.Train.Slice(lo, hi), err)
 		}
 		floats.Add(pull, part)
 	}

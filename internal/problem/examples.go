@@ -18,9 +18,9 @@ import (
 
 // Pictures finds the pictures of rows by their numbers, for a page. One that cannot be read is empty, and sets err,
 // which is looked at when the page is written.
-func (e *Examples) Pictures(ctx context.Context, rows *dataset.Subset, err *error) func(row result.Index) result.Picture {
+func (e *Examples) Pictures(ctx context.Context, rows *dataset.Rows, err *error) func(row result.Index) result.Picture {
 	at := make(map[int]int, rows.Len())
-	for i, r := range rows.Rows {
+	for i, r := range rows.Index {
 		at[r] = i
 	}
 	return func(row result.Index) result.Picture {
@@ -31,16 +31,16 @@ func (e *Examples) Pictures(ctx context.Context, rows *dataset.Subset, err *erro
 }
 
 // Picture shows row i of a subset: its pixels, or its features as they are in the file. The error comes from
-// dataset.Set.Read.
-func (e *Examples) Picture(ctx context.Context, rows *dataset.Subset, i int) (result.Picture, error) {
+// dataset.Rows.Read.
+func (e *Examples) Picture(ctx context.Context, rows *dataset.Rows, i int) (result.Picture, error) {
 	if e.Data.Images() {
-		img, err := rows.Set.ReadImage(ctx, rows.Pos[i])
+		img, err := rows.ReadImage(ctx, i)
 		if err != nil {
 			return result.Picture{}, err
 		}
 		return Pixels(e.Data, img), nil
 	}
-	x, err := rows.Set.Read(ctx, rows.Pos[i:i+1])
+	x, err := rows.Slice(i, i+1).Read(ctx)
 	if err != nil {
 		return result.Picture{}, err
 	}
@@ -48,7 +48,7 @@ func (e *Examples) Picture(ctx context.Context, rows *dataset.Subset, i int) (re
 }
 
 // Grey tells whether the inputs are grey pictures, light on dark as in MNIST, which pages show as dark ink on paper.
-// The error comes from dataset.Set.Read.
+// The error comes from dataset.Rows.Read.
 func (e *Examples) Grey(ctx context.Context) (bool, error) {
 	d := e.Data
 	if !d.Images() {
@@ -86,11 +86,7 @@ func Pixels(d *dataset.Data, pixels []byte) result.Picture {
 // Inducing linearizes the inducing examples by themselves, so that they are bit for bit the same where a saved
 // posterior is loaded.
 func (p *Problem) Inducing(ctx context.Context, positions []int) (*sparse.Inducing, error) {
-	pos := make([]int, len(positions))
-	for i, r := range positions {
-		pos[i] = p.Examples.Train.Pos[r]
-	}
-	x, err := p.Examples.read(ctx, p.Examples.Train, pos)
+	x, err := p.Examples.Inputs(ctx, p.Examples.Train.At(positions), 0, len(positions))
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +125,7 @@ func (p *Problem) TrainingExamples(ctx context.Context, keep bool) (linearize.So
 }
 
 // Withheld tells whether only the inducing rows have their training inputs, as a file left out the others.
-func (p *Problem) Withheld() bool { return p.Examples.Train.Set.Withheld() }
+func (p *Problem) Withheld() bool { return p.Examples.Train.Withheld() }
 
 // A withheld source shows no inputs.
 type withheld struct {
@@ -160,7 +156,7 @@ func (p *Problem) Part(lo, hi int) *Problem {
 // Examples are the data as a network sees them.
 type Examples struct {
 	Data    *dataset.Data
-	Train   *dataset.Subset
+	Train   *dataset.Rows
 	Y       *mat.Dense  // training targets
 	fitted  *gp.Targets // what a posterior is fitted to, where the loss is not −log p of Y
 	Scaling *Scaling    // what is done to inputs and targets outside the network
@@ -217,7 +213,7 @@ func openData(ctx context.Context, c *job.Job, f *DataFlags, mf *ModelFlags, tas
 
 // newExamples forms the training targets and decides how inputs and targets are scaled. The model comes back with its
 // outputs in the units of the targets, and the noise variance of the task is in them too.
-func newExamples(ctx context.Context, c *job.Job, f *scalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Subset) (*Model, *Examples, error) {
+func newExamples(ctx context.Context, c *job.Job, f *scalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Rows) (*Model, *Examples, error) {
 	e := &Examples{Data: d, Train: train, classes: t.Classes}
 	var err error
 	if e.Y, err = t.targets(train, m, d); err != nil {
@@ -263,15 +259,10 @@ func Elements(shape []int) int {
 	return n
 }
 
-// Inputs returns the inputs of the examples [lo, hi) of some rows as the network wants them, (hi−lo)×D. The error
-// comes from dataset.Set.Read.
-func (e *Examples) Inputs(ctx context.Context, rows *dataset.Subset, lo, hi int) (*mat.Dense, error) {
-	return e.read(ctx, rows, rows.Pos[lo:hi])
-}
-
-// read returns the inputs at some positions as the network wants them.
-func (e *Examples) read(ctx context.Context, rows *dataset.Subset, pos []int) (*mat.Dense, error) {
-	x, err := rows.Set.Read(ctx, pos)
+// Inputs returns the inputs of rows lo to hi−1 as the network wants them, (hi−lo)×D. The error comes from
+// dataset.Rows.Read.
+func (e *Examples) Inputs(ctx context.Context, rows *dataset.Rows, lo, hi int) (*mat.Dense, error) {
+	x, err := rows.Slice(lo, hi).Read(ctx)
 	if err != nil {
 		return nil, job.Full(err)
 	}
@@ -287,12 +278,12 @@ func (e *Examples) Scaled(x *mat.Dense) *mat.Dense {
 }
 
 // Source gives rows linearized anew in each pass, until ctx is done.
-func (e *Examples) Source(ctx context.Context, m *Model, rows *dataset.Subset) linearize.Source {
+func (e *Examples) Source(ctx context.Context, m *Model, rows *dataset.Rows) linearize.Source {
 	return linearize.NewSource(m.Net, rows.Len(), linearize.Tile(m.Outputs), func(lo, hi int) (*mat.Dense, error) { return e.Inputs(ctx, rows, lo, hi) })
 }
 
 // TestPart is the part that predictions are made for: the test rows, or where there are none the validation rows.
-func (e *Examples) TestPart() *dataset.Set {
+func (e *Examples) TestPart() *dataset.Rows {
 	if e.Data.Test.Len() == 0 && e.Data.Valid.Len() > 0 {
 		return e.Data.Valid
 	}
@@ -300,7 +291,7 @@ func (e *Examples) TestPart() *dataset.Set {
 }
 
 // Test picks test rows of the classes.
-func (e *Examples) Test(o dataset.SelectOptions) (*dataset.Subset, error) {
+func (e *Examples) Test(o dataset.SelectOptions) (*dataset.Rows, error) {
 	part := e.TestPart()
 	if part.Len() == 0 && !e.Data.Images() {
 		remedy := "give --test-data FILE"
@@ -315,7 +306,7 @@ func (e *Examples) Test(o dataset.SelectOptions) (*dataset.Subset, error) {
 }
 
 // Labels are the labels or targets of all rows.
-func Labels(rows *dataset.Subset) []float64 {
+func Labels(rows *dataset.Rows) []float64 {
 	out := make([]float64, rows.Len())
 	for i := range out {
 		out[i] = Label(rows, i)
@@ -328,10 +319,10 @@ const mostHeldOut = 5000
 
 // HeldOut returns the rows on which a choice is made for a flag: the validation rows, or the last training rows that
 // neither the posterior nor the network was trained on. An error says for what.
-func (p *Problem) HeldOut(flag, use string) (*dataset.Subset, error) {
+func (p *Problem) HeldOut(flag, use string) (*dataset.Rows, error) {
 	d := p.Examples.Data
 	part, o := d.Train, &dataset.SelectOptions{Classes: p.Examples.classes}
-	used := slices.Clone(p.Examples.Train.Rows)
+	used := slices.Clone(p.Examples.Train.Index)
 	if d.Valid.Len() > 0 {
 		part, used = d.Valid, nil
 	} else if meta := p.Model.Meta; meta.Rows != "" && meta.Data == Fingerprint(part) {
@@ -343,7 +334,7 @@ func (p *Problem) HeldOut(flag, use string) (*dataset.Subset, error) {
 		return nil, err
 	}
 	slices.Sort(used)
-	for _, r := range all.Rows {
+	for _, r := range all.Index {
 		if _, ok := slices.BinarySearch(used, r); !ok {
 			o.Rows = append(o.Rows, r)
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/integral"
 	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network/head"
@@ -153,16 +152,14 @@ type comparison struct {
 }
 
 // compareOn reads the rows that candidates are compared on.
-func compareOn(ctx context.Context, m *Model, t *Task, train *dataset.Subset, y *mat.Dense) (*comparison, error) {
+func compareOn(ctx context.Context, m *Model, t *Task, train *dataset.Rows, y *mat.Dense) (*comparison, error) {
 	n := min(train.Len(), guessRows)
 	c := &comparison{model: m, loss: t.Loss, classes: len(t.Classes), rows: make([]int, n)}
-	pos := make([]int, n)
 	for i := range n {
 		c.rows[i] = i * train.Len() / n
-		pos[i] = train.Pos[c.rows[i]]
 	}
 	var err error
-	if c.x, err = train.Set.Read(ctx, pos); err != nil {
+	if c.x, err = train.At(c.rows).Read(ctx); err != nil {
 		return nil, err
 	}
 	c.y = RowsAt(y, c.rows)
@@ -231,14 +228,14 @@ func (c *comparison) choose(ctx context.Context, all []*candidate) (*guess, erro
 // leaked tells whether the inputs were scaled by training and test rows together, as they are where a scaler was fitted before the
 // rows were split. It compares the scores of both scalings, and says yes where the one by all rows is better by more than
 // unsureOfTwins. That scaling then becomes g.next. It is never taken, so that no answer depends on which test rows are there.
-func (c *comparison) leaked(ctx context.Context, g *guess, train *dataset.Subset, test *dataset.Set) (bool, error) {
+func (c *comparison) leaked(ctx context.Context, g *guess, train, test *dataset.Rows) (bool, error) {
 	way := slices.IndexFunc(tableWays, func(w tableWay) bool {
 		return g.best.words == w.words || strings.HasPrefix(g.best.words, w.words+" and ")
 	})
-	if train.Set.Images() || test.Len() == 0 || way < 0 || tableWays[way].name == "no" || tableWays[way].name == "255" || train.Len() > leakRows {
+	if train.Images() || test.Len() == 0 || way < 0 || tableWays[way].name == "no" || tableWays[way].name == "255" || train.Len() > leakRows {
 		return false, nil
 	}
-	ways, err := standardized(ctx, train, c.model.wholeColumns(), &dataset.Subset{Set: test, Pos: dense.Range(test.Len())})
+	ways, err := standardized(ctx, train, c.model.wholeColumns(), test)
 	if err != nil {
 		return false, err
 	}

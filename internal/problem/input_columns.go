@@ -142,7 +142,7 @@ func (m *Model) indexHint(d *dataset.Data) string {
 	if len(d.Columns) != want+1 || d.Train.ByRange() || d.Train.Len() < 2 || len(m.Net.Inputs()) != 1 {
 		return ""
 	}
-	x := d.Train.Matrix(nil)
+	x := d.Train.Matrix()
 	for j, name := range d.Columns {
 		counts := true
 		for i := range d.Train.Len() {

@@ -3,15 +3,12 @@ package problem
 import (
 	"context"
 	"fmt"
-	"image"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
@@ -59,16 +56,9 @@ func (s RowFlags) Absolute() (_ RowFlags, err error) {
 	return s, err
 }
 
-// Asked are the rows that flags ask for.
-type Asked struct {
-	*dataset.Subset
-	File  string   // of --input, "" for test rows
-	Notes []string // what was done to the rows of the file
-}
-
 // Select returns the rows that the flags ask for, and where they ask for none the first count kept test rows, 0 for
 // all.
-func (s *RowFlags) Select(ctx context.Context, c *job.Job, p *Problem, count int) (*Asked, error) {
+func (s *RowFlags) Select(ctx context.Context, c *job.Job, p *Problem, count int) (*dataset.Rows, error) {
 	o := dataset.SelectOptions{Count: count}
 	switch {
 	case s.Input != "":
@@ -85,12 +75,11 @@ func (s *RowFlags) Select(ctx context.Context, c *job.Job, p *Problem, count int
 	case s.All:
 		o.Count = 0
 	}
-	rows, err := p.Examples.Test(o)
-	return &Asked{Subset: rows}, err
+	return p.Examples.Test(o)
 }
 
 // inputs reads the rows of --input, and says what was done to them.
-func (s *RowFlags) inputs(ctx context.Context, c *job.Job, p *Problem) (*Asked, error) {
+func (s *RowFlags) inputs(ctx context.Context, c *job.Job, p *Problem) (*dataset.Rows, error) {
 	o := dataset.InputOptions{MaxBytes: gp.MemoryBudget(p.Limits.Memory)}
 	switch s.Invert {
 	case "yes":
@@ -101,45 +90,26 @@ func (s *RowFlags) inputs(ctx context.Context, c *job.Job, p *Problem) (*Asked, 
 	if s.Input == "-" {
 		o.Standard = inputfile.Standard(ctx)
 	}
-	in, err := p.Read(ctx, s.Input, o)
+	in, err := dataset.ReadInputs(ctx, s.Input, p.Own(o))
 	if err != nil {
 		return nil, err
 	}
+	in.File = s.Input
 	for _, note := range in.Notes {
 		c.Note("%s", note)
 	}
 	return in, nil
 }
 
-// Read reads the inputs of rows of one's own, as --input does.
-func (p *Problem) Read(ctx context.Context, path string, o dataset.InputOptions) (*Asked, error) {
-	return p.own(&o, path, func() (*dataset.Inputs, error) { return dataset.ReadInputs(ctx, path, &o) })
-}
-
-// Numbers are rows of one's own in memory: see dataset.InputOptions.Numbers.
-func (p *Problem) Numbers(x mat.Matrix, columns []string, o dataset.InputOptions) (*Asked, error) {
-	return p.own(&o, o.Name, func() (*dataset.Inputs, error) { return o.Numbers(x, columns) })
-}
-
-// Drawn is a picture of one's own in memory: see dataset.InputOptions.Drawn.
-func (p *Problem) Drawn(ctx context.Context, img image.Image, o dataset.InputOptions) (*Asked, error) {
-	return p.own(&o, o.Name, func() (*dataset.Inputs, error) { return o.Drawn(ctx, img) })
-}
-
-// own are the rows that read returns once it is said what they must be like.
-func (p *Problem) own(o *dataset.InputOptions, file string, read func() (*dataset.Inputs, error)) (*Asked, error) {
+// Own says what rows of one's own must be like: those of the data, with the columns that an input takes.
+func (p *Problem) Own(o dataset.InputOptions) *dataset.InputOptions {
 	o.Like, o.ID, o.Spare = p.Examples.Data, p.Examples.Data.ID, p.Model.spareColumns()
-	in, err := read()
-	if err != nil {
-		return nil, err
-	}
-	rows, err := in.Set.Select(nil)
-	return &Asked{rows, file, in.Notes}, err
+	return &o
 }
 
 // SeveralOf are the targets of row i of a subset where it has several, else nil.
-func SeveralOf(rows *dataset.Subset, i int) []result.Float {
-	width := rows.Set.Width()
+func SeveralOf(rows *dataset.Rows, i int) []result.Float {
+	width := rows.Width()
 	if width < 2 {
 		return nil
 	}
@@ -147,11 +117,11 @@ func SeveralOf(rows *dataset.Subset, i int) []result.Float {
 }
 
 // Label is the data's own label or target of row i; NaN where it is unknown, or where a row has several.
-func Label(rows *dataset.Subset, i int) float64 {
+func Label(rows *dataset.Rows, i int) float64 {
 	switch {
 	case rows.Labels != nil:
 		return float64(rows.Labels[i])
-	case rows.Set.Width() == 1:
+	case rows.Width() == 1:
 		return rows.Targets[i]
 	}
 	return math.NaN()
@@ -159,14 +129,14 @@ func Label(rows *dataset.Subset, i int) float64 {
 
 // Pool reads rows whose labels are not used: a file or folder as --input takes it, or the training rows of data as
 // --data names them, without the training rows of this problem where it has the same data.
-func (p *Problem) Pool(ctx context.Context, c *job.Job, name string) (*Asked, error) {
+func (p *Problem) Pool(ctx context.Context, c *job.Job, name string) (*dataset.Rows, error) {
 	kind, _, _ := strings.Cut(name, ":")
 	isData := kind == "digits" || name == "mnist"
 	if info, err := os.Stat(name); !isData && err == nil && info.IsDir() {
 		idx, _ := filepath.Glob(filepath.Join(name, "*-ubyte*"))
 		isData = len(idx) > 0
 	}
-	var pool *Asked
+	var pool *dataset.Rows
 	var err error
 	if isData {
 		pool, err = p.poolOfData(ctx, c, name)
@@ -182,7 +152,7 @@ func (p *Problem) Pool(ctx context.Context, c *job.Job, name string) (*Asked, er
 	return pool, nil
 }
 
-func (p *Problem) poolOfData(ctx context.Context, c *job.Job, name string) (*Asked, error) {
+func (p *Problem) poolOfData(ctx context.Context, c *job.Job, name string) (*dataset.Rows, error) {
 	d, err := dataset.Open(ctx, name, &dataset.OpenOptions{Seed: p.Limits.Seed, MaxBytes: gp.MemoryBudget(p.Limits.Memory), Progress: c.Show})
 	c.Clear()
 	if err != nil {
@@ -197,16 +167,15 @@ func (p *Problem) poolOfData(ctx context.Context, c *job.Job, name string) (*Ask
 	o := &dataset.SelectOptions{Classes: p.Examples.classes, From: "--pool"}
 	rows, err := d.Train.Select(o)
 	if err != nil || Fingerprint(d.Train) != Fingerprint(p.Examples.Data.Train) {
-		return &Asked{Subset: rows, File: name}, err
+		return rows, err
 	}
-	for _, r := range rows.Rows {
-		if !slices.Contains(p.Examples.Train.Rows, r) {
-			o.Rows = append(o.Rows, r)
+	var left []int
+	for i, r := range rows.Index {
+		if !slices.Contains(p.Examples.Train.Index, r) {
+			left = append(left, i)
 		}
 	}
-	if o.Rows == nil {
-		return &Asked{Subset: &dataset.Subset{Set: d.Train}, File: name}, nil
-	}
-	rows, err = d.Train.Select(o)
-	return &Asked{Subset: rows, File: name, Notes: []string{fmt.Sprintf("%s: %s rows that are no training rows", name, job.Count(len(o.Rows)))}}, err
+	rows = rows.At(left)
+	rows.Notes = []string{fmt.Sprintf("%s: %s rows that are no training rows", name, job.Count(len(left)))}
+	return rows, nil
 }

@@ -53,8 +53,8 @@ const KeepBytes = 1 << 30
 func (p *Problem) KeepsJacobian() bool {
 	n := p.Examples.Train.Len()
 	need := p.Model.Net.BatchBytes(n)
-	if p.Examples.Train.Set.ByRange() {
-		need += 8 * int64(n) * int64(p.Examples.Train.Set.Dim())
+	if p.Examples.Train.ByRange() {
+		need += 8 * int64(n) * int64(p.Examples.Train.Dim())
 	}
 	return need <= KeepBytes && need <= gp.MemoryBudget(p.Limits.Memory)/4
 }

@@ -117,7 +117,7 @@ var entries = []entry{
 		return p.Examples.Scaling.Inputs.String()
 	}},
 	{keyTargets, read(func(m *Metadata) **dataset.Scaling { return &m.Targets }, dataset.ParseScaling), func(p *Problem) string { return p.Examples.Scaling.Targets.String() }},
-	{KeyRows, read(func(m *Metadata) *string { return &m.Rows }, asIs), func(p *Problem) string { return FormatRows(p.Examples.Train.Rows) }},
+	{KeyRows, read(func(m *Metadata) *string { return &m.Rows }, asIs), func(p *Problem) string { return FormatRows(p.Examples.Train.Index) }},
 	{keyData, read(func(m *Metadata) *string { return &m.Data }, asIs), func(p *Problem) string { return Fingerprint(p.Examples.Data.Train) }},
 }
 
@@ -165,7 +165,7 @@ func positive(text string) (float64, error) {
 
 // Fingerprint returns a checksum of the labels or targets of a data set, by which a model knows the data that it was
 // trained on.
-func Fingerprint(s *dataset.Set) string {
+func Fingerprint(s *dataset.Rows) string {
 	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	out := bufio.NewWriter(h) // whose writes never fail
 	for _, v := range s.Labels {

@@ -150,7 +150,7 @@ func (m *Model) Trained(net *network.Network) *Model {
 }
 
 // forward calls do with the network's outputs at tiles of rows, and the number of the first row of each.
-func (m *Model) forward(ctx context.Context, e *Examples, rows *dataset.Subset, do func(lo int, f *mat.Dense)) error {
+func (m *Model) forward(ctx context.Context, e *Examples, rows *dataset.Rows, do func(lo int, f *mat.Dense)) error {
 	for t := range par.Tiles(rows.Len(), PredictRows) {
 		lo, hi := par.Bounds(t, rows.Len(), PredictRows)
 		x, err := e.Inputs(ctx, rows, lo, hi)
@@ -159,7 +159,7 @@ func (m *Model) forward(ctx context.Context, e *Examples, rows *dataset.Subset, 
 		}
 		f, err := m.Net.Forward(ctx, x)
 		if err != nil {
-			return NamesOf(rows, lo, hi).ExplainError(err)
+			return ExplainError(rows.Slice(lo, hi), err)
 		}
 		do(lo, f)
 	}
@@ -168,7 +168,7 @@ func (m *Model) forward(ctx context.Context, e *Examples, rows *dataset.Subset, 
 
 // Score is the accuracy and the mean negative log likelihood of the network itself on rows with these targets. Both
 // are undefined where the rows are nil, and the accuracy for a regression; of several labels it is the share of all labels.
-func (m *Model) Score(ctx context.Context, p *Problem, rows *dataset.Subset, y *mat.Dense) (accuracy, nll result.Float, err error) {
+func (m *Model) Score(ctx context.Context, p *Problem, rows *dataset.Rows, y *mat.Dense) (accuracy, nll result.Float, err error) {
 	accuracy, nll = result.Undefined(), result.Undefined()
 	if rows == nil {
 		return accuracy, nll, nil

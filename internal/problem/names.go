@@ -237,7 +237,7 @@ func (p *Problem) NameOf(label result.Float) string {
 
 // LabelName is the name of the label of row i of a subset, "" for none; of several labels it names those that the row has.
 // Of a row among the others of --outputs it is the name of its own class.
-func (p *Problem) LabelName(rows *dataset.Subset, i int) string {
+func (p *Problem) LabelName(rows *dataset.Rows, i int) string {
 	if p.Task.MultiLabel() {
 		return result.Labelled(p.Task.LabelNames, SeveralOf(rows, i))
 	}
@@ -251,8 +251,8 @@ func (p *Problem) LabelName(rows *dataset.Subset, i int) string {
 // TrainingRows names the training rows in reports.
 func (p *Problem) TrainingRows() result.Rows {
 	train := p.Examples.Train
-	r := result.Rows{Index: train.Rows, ID: train.IDs, Classes: p.Task.Labels(), ClassNames: p.Task.Names}
-	if train.Set.Width() == 1 {
+	r := result.Rows{Index: train.Index, ID: train.IDs, Classes: p.Task.Labels(), ClassNames: p.Task.Names}
+	if train.Width() == 1 {
 		r.Label = Labels(train)
 		for i := range r.Label {
 			if p.Task.Grouping != nil {
@@ -260,7 +260,7 @@ func (p *Problem) TrainingRows() result.Rows {
 			}
 		}
 	} else {
-		r.Targets, r.Width = train.Targets, train.Set.Width()
+		r.Targets, r.Width = train.Targets, train.Width()
 		for i := range train.Len() {
 			if p.Task.MultiLabel() {
 				r.LabelNames = append(r.LabelNames, p.LabelName(train, i))
@@ -301,7 +301,7 @@ func (p *Problem) OutputNames() []string {
 }
 
 // IDOf is the name of row i of a subset, "" where rows have none.
-func IDOf(rows *dataset.Subset, i int) string {
+func IDOf(rows *dataset.Rows, i int) string {
 	if rows.IDs == nil {
 		return ""
 	}

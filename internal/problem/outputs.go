@@ -76,7 +76,7 @@ func OpenGrouped(ctx context.Context, c *job.Job, f *Flags, posteriorFile string
 
 // GroupedFor is Grouped with the most probable classes of these rows, which come back with the classes that are told
 // apart.
-func (p *Problem) GroupedFor(ctx context.Context, c *job.Job, rows *dataset.Subset) (*Problem, *dataset.Subset, error) {
+func (p *Problem) GroupedFor(ctx context.Context, c *job.Job, rows *dataset.Rows) (*Problem, *dataset.Rows, error) {
 	g, err := p.groupedBy(ctx, c, rows, "the rows asked for")
 	if err != nil || g == p {
 		return p, rows, err
@@ -85,7 +85,7 @@ func (p *Problem) GroupedFor(ctx context.Context, c *job.Job, rows *dataset.Subs
 }
 
 // groupedBy is Grouped with the mean over these rows.
-func (p *Problem) groupedBy(ctx context.Context, c *job.Job, rows *dataset.Subset, what string) (*Problem, error) {
+func (p *Problem) groupedBy(ctx context.Context, c *job.Job, rows *dataset.Rows, what string) (*Problem, error) {
 	f, t, m := &p.flags.outputs, p.Task, p.Model
 	switch {
 	case p.Saved != nil || f.text == "all" || f.text == "" && !p.ManyClasses():
@@ -189,7 +189,7 @@ func (p *Problem) group(kept []int) (*Problem, error) {
 }
 
 // grouped returns rows with the classes of the task.
-func (e *Examples) grouped(rows *dataset.Subset) *dataset.Subset {
+func (e *Examples) grouped(rows *dataset.Rows) *dataset.Rows {
 	if e.grouping == nil || rows == nil {
 		return rows
 	}
@@ -197,12 +197,12 @@ func (e *Examples) grouped(rows *dataset.Subset) *dataset.Subset {
 }
 
 // OwnClass is the name of the class of row i of a subset that is among the others, "" of any other row.
-func (t *Task) OwnClass(rows *dataset.Subset, i int) string {
+func (t *Task) OwnClass(rows *dataset.Rows, i int) string {
 	g := t.Grouping
 	if g == nil || rows.Class == nil || rows.Class[i] < len(g.Kept) {
 		return ""
 	}
-	k := slices.Index(g.Classes, rows.Set.Labels[rows.Pos[i]])
+	k := slices.Index(g.Classes, rows.OwnLabel(i))
 	if g.Names != nil {
 		return g.Names[k]
 	}

@@ -144,7 +144,7 @@ func Number(v float64) *result.Float {
 // TrainedOnOthers tells whether the network records that it was trained on other rows than the training rows.
 func (p *Problem) TrainedOnOthers() bool {
 	m, e := p.Model.Meta, p.Examples
-	return m.Rows != "" && (m.Data != Fingerprint(e.Data.Train) || m.Rows != FormatRows(e.Train.Rows))
+	return m.Rows != "" && (m.Data != Fingerprint(e.Data.Train) || m.Rows != FormatRows(e.Train.Index))
 }
 
 // TrainedOnMore returns how many rows the network records that it was trained on, where the training rows are only some of
@@ -155,7 +155,7 @@ func (p *Problem) TrainedOnMore() int {
 	if !ok || len(rows) <= e.Train.Len() || m.Data != Fingerprint(e.Data.Train) {
 		return 0
 	}
-	for _, i := range e.Train.Rows {
+	for _, i := range e.Train.Index {
 		if _, ok := slices.BinarySearch(rows, i); !ok {
 			return 0
 		}

@@ -146,7 +146,7 @@ func (m *Model) agreeShape(d *dataset.Data) error {
 }
 
 // Linearize linearizes the examples [lo, hi) of some rows.
-func (p *Problem) Linearize(ctx context.Context, rows *dataset.Subset, lo, hi int) (*linearize.Batch, error) {
+func (p *Problem) Linearize(ctx context.Context, rows *dataset.Rows, lo, hi int) (*linearize.Batch, error) {
 	x, err := p.Examples.Inputs(ctx, rows, lo, hi)
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (p *Problem) Linearize(ctx context.Context, rows *dataset.Subset, lo, hi in
 }
 
 // Targets returns the targets of rows as the likelihood takes them.
-func (p *Problem) Targets(rows *dataset.Subset) (*mat.Dense, error) {
+func (p *Problem) Targets(rows *dataset.Rows) (*mat.Dense, error) {
 	return p.Task.targets(rows, p.Model, p.Examples.Data)
 }
 
@@ -171,9 +171,6 @@ func (p *Problem) TrainTargets() *gp.Targets {
 	}
 	return to.Under(p.Task.Likelihood) // whose noise is settled later
 }
-
-// TrainNames name the training rows, for messages.
-func (p *Problem) TrainNames() RowNames { return NamesOf(p.Examples.Train, 0, p.Examples.Train.Len()) }
 
 // OpenToTrain reads the data for a model that is still to be trained, of this name and with the number of outputs that
 // suits the data. plan refuses what cannot fit before anything large is taken, for n training examples.
@@ -207,7 +204,7 @@ func (f *Flags) problem(ctx context.Context, c *job.Job, m *Model, d *dataset.Da
 		return nil, err
 	}
 	if t.Classes != nil && !leftOutKnown(&f.Data, m, d, saved) {
-		parts := []*dataset.Set{d.Train, d.Valid, d.Test}
+		parts := []*dataset.Rows{d.Train, d.Valid, d.Test}
 		if saved != nil {
 			parts = parts[1:] // the training rows are those that were fitted
 		}

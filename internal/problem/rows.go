@@ -20,7 +20,7 @@ import (
 
 // chooseRows picks the training rows of the data by the saved posterior where there is one, else by the flags, else by
 // what the model records if it was trained on these data; else it takes all.
-func chooseRows(ctx context.Context, c *job.Job, f *DataFlags, m *Model, t *Task, d *dataset.Data, saved *SavedFile) (*dataset.Subset, error) {
+func chooseRows(ctx context.Context, c *job.Job, f *DataFlags, m *Model, t *Task, d *dataset.Data, saved *SavedFile) (*dataset.Rows, error) {
 	if saved != nil {
 		// Whether they are those that the posterior was fitted on is checked when it is loaded.
 		rows, ok := ParseRows(saved.Header.Rows, d.Train.Len())
@@ -81,7 +81,7 @@ func leftOutKnown(f *DataFlags, m *Model, d *dataset.Data, saved *SavedFile) boo
 // checkLeftOut warns of rows whose labels are none of the classes, and refuses more of them than mostLeftOut of a
 // part, or training rows that lack a class beside them: a label may name a class in another spelling. The labels that
 // the training of the model left out do not count.
-func checkLeftOut(c *job.Job, m *Model, d *dataset.Data, classes []int, parts ...*dataset.Set) error {
+func checkLeftOut(c *job.Job, m *Model, d *dataset.Data, classes []int, parts ...*dataset.Rows) error {
 	for _, part := range parts {
 		count := map[int]int{}
 		for _, label := range part.Labels {
@@ -116,55 +116,30 @@ func checkLeftOut(c *job.Job, m *Model, d *dataset.Data, classes []int, parts ..
 	return nil
 }
 
-// RowNames name examples as the user knows them, for messages.
-type RowNames struct {
-	All string             // of all of them
-	Row func(i int) string // of example i
-
-	// TooLarge says of example i which input is so large that computing with it overflows, "" for none; it may be nil.
-	TooLarge func(i int) string
-}
-
 // mostInput is a size of inputs beyond which what goes wrong is blamed on the input: products of its kind overflow.
 const mostInput = 1e30
 
-// tooLarge is RowNames.TooLarge of rows from lo on.
-func tooLarge(rows *dataset.Subset, lo int) func(i int) string {
-	return func(i int) string {
-		x, err := rows.Set.Read(context.Background(), []int{rows.Pos[lo+i]})
-		if err != nil {
-			return ""
-		}
-		row := x.RawRowView(0)
-		most := 0
-		for j, v := range row {
-			if math.Abs(v) > math.Abs(row[most]) {
-				most = j
-			}
-		}
-		if math.Abs(row[most]) < mostInput {
-			return ""
-		}
-		name := fmt.Sprintf("feature %d", most)
-		if len(rows.Set.Columns) == len(row) {
-			name = rows.Set.Columns[most]
-		}
-		return fmt.Sprintf("%s is %.3g", name, row[most])
+// tooLarge says which input of row i is so large that computing with it overflows, "" for none.
+func tooLarge(rows *dataset.Rows, i int) string {
+	x, err := rows.Slice(i, i+1).Read(context.Background())
+	if err != nil {
+		return ""
 	}
-}
-
-// NamesOf are the names of the rows [lo, hi) of a subset.
-func NamesOf(rows *dataset.Subset, lo, hi int) RowNames {
-	row := func(i int) string { return fmt.Sprintf("%s: %s row %d", rows.Set.File, rows.Set.Part, rows.Rows[lo+i]) }
-	if hi == lo+1 {
-		return RowNames{row(0), row, tooLarge(rows, lo)}
+	row := x.RawRowView(0)
+	most := 0
+	for j, v := range row {
+		if math.Abs(v) > math.Abs(row[most]) {
+			most = j
+		}
 	}
-	return RowNames{fmt.Sprintf("%s: %d %s rows from row %d", rows.Set.File, hi-lo, rows.Set.Part, rows.Rows[lo]), row, tooLarge(rows, lo)}
-}
-
-// NamesOfFile are the names of the one example that a file holds, which is the one of rows.
-func NamesOfFile(path string, rows *dataset.Subset) RowNames {
-	return RowNames{path, func(int) string { return path }, tooLarge(rows, 0)}
+	if math.Abs(row[most]) < mostInput {
+		return ""
+	}
+	name := fmt.Sprintf("feature %d", most)
+	if len(rows.Columns) == len(row) {
+		name = rows.Columns[most]
+	}
+	return fmt.Sprintf("%s is %.3g", name, row[most])
 }
 
 // FormatRows writes row numbers compactly, for metadata: "3,5,7-9".
@@ -206,37 +181,30 @@ func ParseRows(text string, limit int) (rows []int, ok bool) {
 	return rows, true
 }
 
-// ExplainError says at which example numbers of the library's went wrong, and what helps. Errors that are about
+// ExplainError says at which of the rows numbers of the library's went wrong, and what helps. Errors that are about
 // another file or flag, and a cancelled context, stay as they are.
-func (n RowNames) ExplainError(err error) error {
+func ExplainError(rows *dataset.Rows, err error) error {
 	const remedy = "check the numbers there, or give another --prior-precision"
 	if err == nil || job.IsFull(err) || job.IsCancelled(err) {
 		return err
 	}
-	at := func(i int) error {
-		if n.TooLarge == nil || n.TooLarge(i) == "" {
-			return nil
-		}
-		return fmt.Errorf("%s: its input %s, too large to compute with; correct it or its unit, or leave the row out", n.Row(i), n.TooLarge(i))
-	}
-	if e := (*gp.NotFiniteError)(nil); errors.As(err, &e) {
-		if err := at(e.Row); err != nil {
-			return err
-		}
-		return fmt.Errorf("%s: the %s (output %d) is %v; %s", n.Row(e.Row), e.What, e.Output, e.Value, remedy)
-	}
-	if e := (*gp.NegativeVarianceError)(nil); errors.As(err, &e) {
-		return fmt.Errorf("%s: the variance of output %d is %v; %s", n.Row(e.Row), e.Output, e.Variance, remedy)
-	}
-	if e := (*predictive.ValueError)(nil); errors.As(err, &e) {
-		if err := at(e.Row); err != nil {
-			return err
-		}
-		return fmt.Errorf("%s: the %s of output %d is %v; %s", n.Row(e.Row), e.What, e.Output, e.Value, remedy)
-	}
 	index, integer := (*linearize.IndexError)(nil), (*network.IntegerError)(nil)
-	if errors.As(err, &index) || errors.As(err, &integer) {
-		return fmt.Errorf("%s: %w", n.All, err)
+	row, what := -1, ""
+	if e := (*gp.NotFiniteError)(nil); errors.As(err, &e) {
+		row, what = e.Row, fmt.Sprintf("the %s (output %d) is %v", e.What, e.Output, e.Value)
+	} else if e := (*gp.NegativeVarianceError)(nil); errors.As(err, &e) {
+		return fmt.Errorf("%s: the variance of output %d is %v; %s", rows.Name(e.Row), e.Output, e.Variance, remedy)
+	} else if e := (*predictive.ValueError)(nil); errors.As(err, &e) {
+		row, what = e.Row, fmt.Sprintf("the %s of output %d is %v", e.What, e.Output, e.Value)
 	}
-	return fmt.Errorf("%s: %w; %s", n.All, err, remedy)
+	switch {
+	case row < 0 && (errors.As(err, &index) || errors.As(err, &integer)):
+		return fmt.Errorf("%v: %w", rows, err)
+	case row < 0:
+		return fmt.Errorf("%v: %w; %s", rows, err, remedy)
+	}
+	if large := tooLarge(rows, row); large != "" {
+		return fmt.Errorf("%s: its input %s, too large to compute with; correct it or its unit, or leave the row out", rows.Name(row), large)
+	}
+	return fmt.Errorf("%s: %s; %s", rows.Name(row), what, remedy)
 }

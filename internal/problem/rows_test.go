@@ -115,7 +115,7 @@ func TestSizeText(t *testing.T) {
 // A context that ended says nothing of the rows, and its error has no remedy.
 func TestCancelledHasNoRemedy(t *testing.T) {
 	err := fmt.Errorf("gp: %w", context.Canceled)
-	require.Equal(t, err, RowNames{}.ExplainError(err))
+	require.Equal(t, err, ExplainError(nil, err))
 	require.Equal(t, err, modelError("net.onnx", err))
 	require.EqualError(t, modelError("net.onnx", errors.New("an input is open; give it with --bind (ReadOptions.Bind)")), "net.onnx: an input is open; give it with --bind")
 }

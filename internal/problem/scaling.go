@@ -33,8 +33,8 @@ type Scaling struct {
 
 // scalingOf decides what is done to inputs and targets: by the flags, then by the metadata of the model, then by the
 // data: see fitting. y are the training targets, in the units of the data.
-func scalingOf(ctx context.Context, c *job.Job, f *scalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Subset, y *mat.Dense) (*Scaling, error) {
-	s := &Scaling{pictures: d.Images(), pixels: train.Set.Pixels(), logVariances: HasLogVariances(t.Likelihood)}
+func scalingOf(ctx context.Context, c *job.Job, f *scalingFlags, m *Model, t *Task, d *dataset.Data, train *dataset.Rows, y *mat.Dense) (*Scaling, error) {
+	s := &Scaling{pictures: d.Images(), pixels: train.Pixels(), logVariances: HasLogVariances(t.Likelihood)}
 	if m.Net != nil {
 		about := m.Net.Describe()
 		s.inputsInside, s.outputsInside, s.scaleInside = about.InputConstants, about.OutputConstants, about.OutputScale
@@ -74,7 +74,7 @@ func scalingOf(ctx context.Context, c *job.Job, f *scalingFlags, m *Model, t *Ta
 			s.TargetsFrom = "the default of train"
 		}
 	}
-	s.Inputs = train.Set.PerChannel(s.Inputs)
+	s.Inputs = train.PerChannel(s.Inputs)
 	switch {
 	case s.InputsFrom != "":
 	case f.Standardize == "no":
@@ -107,7 +107,7 @@ func scalingOf(ctx context.Context, c *job.Job, f *scalingFlags, m *Model, t *Ta
 
 // guess decides what is still open by what the network does on its training rows: see candidate. A message says what was
 // chosen, and a warning where another is not ruled out.
-func (s *Scaling) guess(ctx context.Context, c *job.Job, m *Model, t *Task, d *dataset.Data, train *dataset.Subset, y *mat.Dense) error {
+func (s *Scaling) guess(ctx context.Context, c *job.Job, m *Model, t *Task, d *dataset.Data, train *dataset.Rows, y *mat.Dense) error {
 	inputs, err := []*candidate{{inputs: s.Inputs}}, error(nil)
 	if s.InputsFrom == "" {
 		if inputs, err = inputWays(ctx, train, m.wholeColumns()); err != nil {
@@ -116,7 +116,7 @@ func (s *Scaling) guess(ctx context.Context, c *job.Job, m *Model, t *Task, d *d
 	}
 	targets, err := targetWays(m, t, y)
 	if err != nil {
-		return fmt.Errorf("%s: %w", train.Set.File, err)
+		return fmt.Errorf("%s: %w", train.File, err)
 	}
 	if s.TargetsFrom != "" { // known, and perhaps not whether they are counts
 		targets = slices.DeleteFunc(targets, func(a *candidate) bool { return a.targets != nil })

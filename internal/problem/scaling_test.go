@@ -24,7 +24,7 @@ type trained struct {
 	model *Model
 	task  *Task
 	data  *dataset.Data
-	rows  *dataset.Subset
+	rows  *dataset.Rows
 	y     *mat.Dense
 }
 

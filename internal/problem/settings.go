@@ -149,10 +149,10 @@ func (v *SavedFile) agree(ctx context.Context, f *Flags, kind FileKind) error {
 
 // agreeRows refuses flags that name other training rows than the file. Of a file with the training rows inside there
 // are no others, among which they would be the first.
-func (v *SavedFile) agreeRows(ctx context.Context, f *DataFlags, t *Task, d *dataset.Data, train *dataset.Subset) error {
+func (v *SavedFile) agreeRows(ctx context.Context, f *DataFlags, t *Task, d *dataset.Data, train *dataset.Rows) error {
 	said := "its " + job.Count(train.Len()) + " training rows"
 	if f.TrainFile != "" {
-		if rows, err := dataset.ReadRows(ctx, f.TrainFile); err != nil || slices.Equal(rows, train.Rows) {
+		if rows, err := dataset.ReadRows(ctx, f.TrainFile); err != nil || slices.Equal(rows, train.Index) {
 			return err
 		}
 		return v.differs("train-index", f.TrainFile, said)
@@ -160,7 +160,7 @@ func (v *SavedFile) agreeRows(ctx context.Context, f *DataFlags, t *Task, d *dat
 	if f.TrainCount == 0 || v.Header.Inputs && v.Header.Flags["train-count"] == strconv.Itoa(f.TrainCount) {
 		return nil
 	}
-	if first, err := d.Train.Select(&dataset.SelectOptions{Classes: t.Classes, Count: f.TrainCount}); err == nil && !v.Header.Inputs && slices.Equal(first.Rows, train.Rows) {
+	if first, err := d.Train.Select(&dataset.SelectOptions{Classes: t.Classes, Count: f.TrainCount}); err == nil && !v.Header.Inputs && slices.Equal(first.Index, train.Index) {
 		return nil
 	}
 	return v.differs("train-count", strconv.Itoa(f.TrainCount), said)

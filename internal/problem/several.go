@@ -140,7 +140,7 @@ func (p *Problem) alike(q *Problem) error {
 		return differ("the outputs of one are for the labels %s, of the other for %s; give --target or --class-names if that is wrong, or leave one of them out", JoinNames(q.Task.LabelNames), JoinNames(p.Task.LabelNames))
 	case !slices.Equal(classes, ownClasses) || !slices.Equal(names, ownNames):
 		return differ("one tells the classes %s apart, the other %s; give --classes or --class-names if that is wrong, or leave one of them out", q.Task.list(), p.Task.list())
-	case p.Examples.Data.Source != q.Examples.Data.Source || !slices.Equal(p.Examples.Train.Rows, q.Examples.Train.Rows):
+	case p.Examples.Data.Source != q.Examples.Data.Source || !slices.Equal(p.Examples.Train.Index, q.Examples.Train.Index):
 		return differ("the training rows are not the same, %d of %s and %d of %s; give the rows that both have with --train-count or --train-index, or leave one of them out",
 			q.Examples.Train.Len(), q.Examples.Data.Source, p.Examples.Train.Len(), p.Examples.Data.Source)
 	}

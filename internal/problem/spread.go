@@ -22,7 +22,7 @@ func (p *Problem) Spread(ctx context.Context) ([]float64, error) {
 			return nil, err
 		}
 		lo, hi := par.Bounds(t, n, PredictRows)
-		x, err := train.Set.Read(ctx, train.Pos[lo:hi])
+		x, err := train.Slice(lo, hi).Read(ctx)
 		if err != nil {
 			return nil, err
 		}

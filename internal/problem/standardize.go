@@ -29,18 +29,18 @@ type tableWay struct{ name, words string }
 
 // standardized returns what a value of --standardize does to columns of a table, all ways from one or two passes over the rows, among
 // which are others that a scaler may have seen. A deviation of 0 counts as 1.
-func standardized(ctx context.Context, train *dataset.Subset, whole []int, others ...*dataset.Subset) (map[string]*dataset.Scaling, error) {
+func standardized(ctx context.Context, train *dataset.Rows, whole []int, others ...*dataset.Rows) (map[string]*dataset.Scaling, error) {
 	n := train.Len()
 	for _, o := range others {
 		n += o.Len()
 	}
 	rows, err := train.Scaling(ctx, others...)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", train.Set.File, err)
+		return nil, fmt.Errorf("%s: %w", train.File, err)
 	}
 	q, err := train.Quartiles(ctx, others...)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", train.Set.File, err)
+		return nil, fmt.Errorf("%s: %w", train.File, err)
 	}
 	by := func(mean, sd func(j int) float64) *dataset.Scaling {
 		s := &dataset.Scaling{Mean: make([]float64, len(q[0])), Scale: make([]float64, len(q[0]))}
@@ -76,19 +76,19 @@ func sample(s *dataset.Scaling, n int) *dataset.Scaling {
 }
 
 // ordered is what a value of --standardize other than auto does to the inputs.
-func ordered(ctx context.Context, name string, train *dataset.Subset, whole []int) (*dataset.Scaling, error) {
-	if train.Set.Images() {
+func ordered(ctx context.Context, name string, train *dataset.Rows, whole []int) (*dataset.Scaling, error) {
+	if train.Images() {
 		if name != "yes" {
-			return nil, fmt.Errorf("--standardize %s is for the columns of a table, and %s has pictures; give --input-mean and --input-sd", name, train.Set.File)
+			return nil, fmt.Errorf("--standardize %s is for the columns of a table, and %s has pictures; give --input-mean and --input-sd", name, train.File)
 		}
 		rows, err := train.Scaling(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", train.Set.File, err)
+			return nil, fmt.Errorf("%s: %w", train.File, err)
 		}
-		return unscaled(train.Set.PerChannel(rows), whole), nil
+		return unscaled(train.PerChannel(rows), whole), nil
 	}
 	if name == "255" { // whatever the range
-		return unscaled(&dataset.Scaling{Mean: make([]float64, train.Set.Dim()), Scale: slices.Repeat([]float64{255}, train.Set.Dim())}, whole), nil
+		return unscaled(&dataset.Scaling{Mean: make([]float64, train.Dim()), Scale: slices.Repeat([]float64{255}, train.Dim())}, whole), nil
 	}
 	ways, err := standardized(ctx, train, whole)
 	return ways[name], err
@@ -113,16 +113,15 @@ type pixelWay struct {
 }
 
 // inputWays are the ways in which inputs of these rows are scaled, the likeliest first.
-func inputWays(ctx context.Context, train *dataset.Subset, whole []int) ([]*candidate, error) {
-	set := train.Set
+func inputWays(ctx context.Context, train *dataset.Rows, whole []int) ([]*candidate, error) {
 	asIs := &candidate{words: "inputs as they are", flags: []string{"--standardize no"}}
-	if set.Images() {
-		asIs.words = set.Pixels()
+	if train.Images() {
+		asIs.words = train.Pixels()
 	}
-	if len(whole) == set.Dim() {
+	if len(whole) == train.Dim() {
 		return []*candidate{asIs}, nil
 	}
-	if !set.Images() {
+	if !train.Images() {
 		ways, err := standardized(ctx, train, whole)
 		if err != nil {
 			return nil, err
@@ -137,21 +136,21 @@ func inputWays(ctx context.Context, train *dataset.Subset, whole []int) ([]*cand
 	}
 	rows, err := train.Scaling(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", set.File, err)
+		return nil, fmt.Errorf("%s: %w", train.File, err)
 	}
-	byRows := &candidate{words: "inputs standardized by the training rows", inputs: set.PerChannel(rows), flags: []string{"--standardize yes"}}
-	channels, _, _ := set.Picture()
+	byRows := &candidate{words: "inputs standardized by the training rows", inputs: train.PerChannel(rows), flags: []string{"--standardize yes"}}
+	channels, _, _ := train.Picture()
 	white, of := 1., ""
 	way := func(w pixelWay) *candidate {
 		s := &dataset.Scaling{Mean: slices.Clone(w.mean), Scale: slices.Clone(w.sd)}
 		floats.Scale(white, s.Mean)
 		floats.Scale(white, s.Scale)
-		return &candidate{words: w.words + of, inputs: set.PerChannel(s), flags: []string{fmt.Sprintf("--input-mean %s --input-sd %s", commas(s.Mean), commas(s.Scale))}}
+		return &candidate{words: w.words + of, inputs: train.PerChannel(s), flags: []string{fmt.Sprintf("--input-mean %s --input-sd %s", commas(s.Mean), commas(s.Scale))}}
 	}
 	known := append(slices.Clone(pixelWays[channels]), pixelWay{"pixels from −1 to 1", []float64{.5}, []float64{.5}})
 	list := []*candidate{asIs}
-	lo, hi := set.Range()
-	if set.Levels() && !(lo >= 0 && hi <= 1) {
+	lo, hi := train.Range()
+	if train.Levels() && !(lo >= 0 && hi <= 1) {
 		// Of whole grey levels from 0 to 255 a network takes 255 as 1, unless it divides them itself.
 		white = 255
 		list = []*candidate{way(pixelWay{"pixels from 0 to 1", []float64{0}, []float64{1}}), asIs}

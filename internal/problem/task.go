@@ -395,11 +395,11 @@ func firstPositive(flag *float64, name string, recorded float64, from Origin) (f
 }
 
 // targets returns the targets of rows of the data as the likelihood takes them, one row an example.
-func (t *Task) targets(rows *dataset.Subset, m *Model, d *dataset.Data) (*mat.Dense, error) {
+func (t *Task) targets(rows *dataset.Rows, m *Model, d *dataset.Data) (*mat.Dense, error) {
 	want := t.Likelihood.Targets(m.Outputs)
-	switch have := rows.Set.Width(); {
+	switch have := rows.Width(); {
 	case have == 0:
-		return nil, fmt.Errorf("%s: the targets of its rows are unknown; add the target column", rows.Set.File)
+		return nil, fmt.Errorf("%s: the targets of its rows are unknown; add the target column", rows.File)
 	case have != want && want == m.Outputs:
 		return nil, fmt.Errorf("%s: %s, but the %s likelihood needs one for each of the %d outputs of %s; %s", d.Source, targetText(d, have), t.Likelihood.Name(), want, m.Name, targetRemedy(d, m, m.Outputs))
 	case have != want && HasLogVariances(t.Likelihood):
@@ -410,7 +410,7 @@ func (t *Task) targets(rows *dataset.Subset, m *Model, d *dataset.Data) (*mat.De
 	y := mat.NewDense(rows.Len(), want, slices.Clone(rows.Targets))
 	for i := range rows.Len() {
 		if err := t.Likelihood.CheckY(y.RawRowView(i), m.Outputs); err != nil {
-			return nil, fmt.Errorf("%s: row %d: %w; correct it, leave the row out, or give another --likelihood", rows.Set.File, rows.Rows[i], err)
+			return nil, fmt.Errorf("%s: row %d: %w; correct it, leave the row out, or give another --likelihood", rows.File, rows.Index[i], err)
 		}
 	}
 	return y, nil
@@ -437,7 +437,7 @@ func targetRemedy(d *dataset.Data, m *Model, outputs int) string {
 		return "give --data with such targets"
 	}
 	if d.LastTarget && !d.Train.ByRange() && d.Train.Len() > 0 && len(d.Columns) <= mostTyped {
-		x, found := d.Train.Matrix(nil), []int(nil)
+		x, found := d.Train.Matrix(), []int(nil)
 		for j := range d.Columns {
 			labels := map[float64]bool{}
 			for _, v := range mat.Col(nil, j, x) {

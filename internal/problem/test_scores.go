@@ -45,7 +45,7 @@ func (p *Problem) TestScores(ctx context.Context) (*result.TestScores, error) {
 		}
 		f, err := p.Model.Net.Forward(ctx, x)
 		if err != nil {
-			return nil, NamesOf(rows, lo, hi).ExplainError(err)
+			return nil, ExplainError(rows.Slice(lo, hi), err)
 		}
 		for i := range hi - lo {
 			p.Task.Likelihood.MeanTo(expected, f.RawRowView(i))

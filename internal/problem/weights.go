@@ -129,7 +129,7 @@ func (w *classWeights) String() string {
 }
 
 // setLoss takes the loss of the training from the flags, else from what the model says.
-func (t *Task) setLoss(f *TaskFlags, m *Model, d *dataset.Data, train *dataset.Subset) error {
+func (t *Task) setLoss(f *TaskFlags, m *Model, d *dataset.Data, train *dataset.Rows) error {
 	switch {
 	case t.Classes != nil && f.LabelSmoothing != nil:
 		t.Loss.Smoothing = *f.LabelSmoothing
@@ -144,7 +144,7 @@ func (t *Task) setLoss(f *TaskFlags, m *Model, d *dataset.Data, train *dataset.S
 }
 
 // setClassWeights takes the weights of the classes from a flag, else from what the model says.
-func (t *Task) setClassWeights(f *TaskFlags, m *Model, d *dataset.Data, train *dataset.Subset) error {
+func (t *Task) setClassWeights(f *TaskFlags, m *Model, d *dataset.Data, train *dataset.Rows) error {
 	w, from, flag := f.classWeights, Origin("from --class-weights"), "--class-weights "+f.ClassWeights
 	if w == nil {
 		w, from, flag = m.Meta.classWeights, fromMetadata, m.Name+": its metadata entry "+keyClassWeights
@@ -200,7 +200,7 @@ func (t *Task) setClassWeights(f *TaskFlags, m *Model, d *dataset.Data, train *d
 }
 
 // checkWeights refuses weights of rows that leave none, or one class alone.
-func (t *Task) checkWeights(d *dataset.Data, train *dataset.Subset) error {
+func (t *Task) checkWeights(d *dataset.Data, train *dataset.Rows) error {
 	if train.Weights == nil {
 		return nil
 	}
@@ -241,7 +241,7 @@ func (t *Task) ClassWeightsText() string {
 }
 
 // objective returns what rows with these targets, N×T, are to a posterior that is fitted to them, or to a training.
-func (t *Task) objective(rows *dataset.Subset, y *mat.Dense, outputs int) *gp.Targets {
+func (t *Task) objective(rows *dataset.Rows, y *mat.Dense, outputs int) *gp.Targets {
 	l := &t.Loss
 	to := &gp.Targets{Y: y, Likelihood: t.Likelihood, Weights: rows.Weights}
 	if l.plain() && !t.soft(rows) {
@@ -284,10 +284,10 @@ func (t *Task) objective(rows *dataset.Subset, y *mat.Dense, outputs int) *gp.Ta
 }
 
 // soft tells whether rows have soft labels, shares of the classes.
-func (t *Task) soft(rows *dataset.Subset) bool { return rows.Shares != nil && t.Classes != nil }
+func (t *Task) soft(rows *dataset.Rows) bool { return rows.Shares != nil && t.Classes != nil }
 
 // softTo writes the shares of row i of the classes of the network, which sum to 1.
-func (t *Task) softTo(q []float64, rows *dataset.Subset, i int) {
+func (t *Task) softTo(q []float64, rows *dataset.Rows, i int) {
 	k := len(rows.Shares) / rows.Len()
 	classes, _ := t.Ungrouped()
 	for c, label := range classes {
@@ -297,7 +297,7 @@ func (t *Task) softTo(q []float64, rows *dataset.Subset, i int) {
 }
 
 // SoftLabel returns the shares of the classes of the task that a row has, nil where its label is one class.
-func (t *Task) SoftLabel(rows *dataset.Subset, i int) []float64 {
+func (t *Task) SoftLabel(rows *dataset.Rows, i int) []float64 {
 	if !t.soft(rows) {
 		return nil
 	}
@@ -314,7 +314,7 @@ func (t *Task) SoftLabel(rows *dataset.Subset, i int) []float64 {
 
 // Scored are the targets by which predictions of rows are scored, and their likelihood: those of soft labels are shares of the
 // outputs, whose NLL is the cross entropy. y are the targets with the labels of largest share.
-func (t *Task) Scored(rows *dataset.Subset, y *mat.Dense, outputs int) (*mat.Dense, glm.Likelihood) {
+func (t *Task) Scored(rows *dataset.Rows, y *mat.Dense, outputs int) (*mat.Dense, glm.Likelihood) {
 	if !t.soft(rows) {
 		return y, t.Likelihood
 	}
@@ -380,7 +380,7 @@ func (p *Problem) relabelled(class int) (y []float64, weight float64) {
 
 // TrainingLoss is −log p of rows with these targets, N×T, as a training takes it: the targets, and what log p is of them.
 // Where rows have weights the last target is the weight.
-func (p *Problem) TrainingLoss(rows *dataset.Subset, y *mat.Dense) (*mat.Dense, network.Loss) {
+func (p *Problem) TrainingLoss(rows *dataset.Rows, y *mat.Dense) (*mat.Dense, network.Loss) {
 	to := p.Task.objective(rows, y, p.Model.Outputs)
 	if to.Weights == nil {
 		return to.Y, to.Likelihood
@@ -404,7 +404,7 @@ func (l weightedLoss) Expand(residual, _, _, y, f []float64) float64 {
 }
 
 // networkClass tells the class of row i of a subset among all classes of the network.
-func (t *Task) networkClass(rows *dataset.Subset) func(i int) int {
+func (t *Task) networkClass(rows *dataset.Rows) func(i int) int {
 	if t.Grouping == nil {
 		return func(i int) int { return rows.Class[i] }
 	}
@@ -412,12 +412,12 @@ func (t *Task) networkClass(rows *dataset.Subset) func(i int) int {
 	for k, label := range t.Grouping.Classes {
 		at[label] = k
 	}
-	return func(i int) int { return at[rows.Set.Labels[rows.Pos[i]]] }
+	return func(i int) int { return at[rows.OwnLabel(i)] }
 }
 
 // meanOver is what the mean of a loss of PyTorch divides the sum over rows by: CrossEntropyLoss by the sum of the
 // weights of their classes, and BCEWithLogitsLoss, and CrossEntropyLoss of shares, by their number.
-func (t *Task) meanOver(rows *dataset.Subset) float64 {
+func (t *Task) meanOver(rows *dataset.Rows) float64 {
 	if t.Loss.ClassWeights == nil || !IsSoftmax(t.Likelihood) || t.soft(rows) {
 		return float64(rows.Len())
 	}

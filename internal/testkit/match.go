@@ -125,7 +125,7 @@ func (c *MatchCase) mnist(t testing.TB) (x, y, xTest, yTest *mat.Dense) {
 		rows = append(rows, row)
 	}
 	d := testref.Must(dataset.Open(t.Context(), testref.MNIST(t), nil))(t)
-	digits := func(from *dataset.Set, o *dataset.SelectOptions) (x, y *mat.Dense) {
+	digits := func(from *dataset.Rows, o *dataset.SelectOptions) (x, y *mat.Dense) {
 		of := testref.Must(from.Select(o))(t)
 		return of.Matrix(), mat.NewDense(of.Len(), 1, of.Targets)
 	}

@@ -60,7 +60,7 @@ func Register(ending string, open func(file io.ReaderAt, size int64) (Table, err
 // Files are the rows of one or several files. Several goroutines may use them.
 type Files struct {
 	data *dataset.Data
-	all  *dataset.Subset
+	all  *dataset.Rows
 }
 
 // Open opens the files that name stands for: one file, the files of a pattern as in path.Match in the order of
@@ -95,7 +95,7 @@ func (f *Files) Classes() []string { return f.data.Names }
 // file and the row.
 func (f *Files) ReadRows(ctx context.Context, lo, hi int) (*mat.Dense, error) {
 	f.check(lo, hi)
-	return f.data.Train.Read(ctx, f.all.Pos[lo:hi])
+	return f.all.Slice(lo, hi).Read(ctx)
 }
 
 // Targets returns the targets of rows lo to hi−1, (hi−lo)×T with T targets in each row. It panics for an empty

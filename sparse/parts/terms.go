@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -70,7 +71,7 @@ type Terms struct {
 	opened bool // by OpenTerms
 	open   inference.Open
 
-	asked  *problem.Asked
+	asked  *dataset.Rows
 	about  *explain.Target // the contrast; nil for none
 	header header
 	groups []int // of the training rows by their labels; nil for none
@@ -125,7 +126,7 @@ func NewTerms(ctx context.Context, post *funcgp.Posterior, question Question) (*
 		return nil, err
 	}
 	train := p.Examples.Train
-	if train.Set.Width() == 1 {
+	if train.Width() == 1 {
 		t.groups = result.Rows{Label: problem.Labels(train), Classes: p.Task.Labels()}.Groups()
 	}
 	asking, err := which.Absolute()
@@ -186,17 +187,14 @@ func (t *Terms) Part(ctx context.Context, part shard.Part) (*TermsPart, error) {
 // groups.
 func (t *Terms) explain(ctx context.Context, dual gp.Dual, i int, groups []int) ([]explain.Explanation, error) {
 	p, rows := t.open.Problem, t.asked
-	names := problem.NamesOf(rows.Subset, i, i+1)
-	if rows.File != "" && rows.Len() == 1 {
-		names = problem.NamesOfFile(rows.File, rows.Subset)
-	}
-	batch, err := p.Linearize(ctx, rows.Subset, i, i+1)
+	one := rows.Slice(i, i+1)
+	batch, err := p.Linearize(ctx, rows, i, i+1)
 	if err != nil {
-		return nil, names.ExplainError(err)
+		return nil, problem.ExplainError(one, err)
 	}
 	pred, err := t.open.Posterior.Predict(ctx, p.Task, batch, predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
 	if err != nil {
-		return nil, names.ExplainError(err)
+		return nil, problem.ExplainError(one, err)
 	}
 	o := &explain.Options{Terms: t.header.Kernel(), Top: t.header.Top, Targets: inference.Targets(p, pred, 0, t.about), Groups: groups, ErrorBars: true, Limits: linearize.Limits{Memory: p.Limits.Memory}}
 	ex, err := explain.New(dual, t.open.Posterior.Kernel, o)
@@ -205,7 +203,7 @@ func (t *Terms) explain(ctx context.Context, dual gp.Dual, i int, groups []int) 
 	}
 	list, err := ex.Explain(ctx, batch)
 	if err != nil {
-		return nil, names.ExplainError(err)
+		return nil, problem.ExplainError(one, err)
 	}
 	return list[0], nil
 }

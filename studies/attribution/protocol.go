@@ -117,7 +117,7 @@ func (p *protocol) open(ctx context.Context, data, dir string) (*rows, error) {
 	}
 	defer d.Close()
 	for _, part := range []struct {
-		from *dataset.Set
+		from *dataset.Rows
 		n    int
 		x, y **mat.Dense
 		rows *[]int
@@ -128,10 +128,10 @@ func (p *protocol) open(ctx context.Context, data, dir string) (*rows, error) {
 		}
 		*part.x, *part.y = few.Matrix(), mat.NewDense(few.Len(), 1, few.Targets)
 		if part.rows != nil {
-			*part.rows = few.Rows
+			*part.rows = few.Index
 			continue
 		}
-		for i, row := range few.Rows {
+		for i, row := range few.Index {
 			r.trainRow[row] = i
 		}
 	}

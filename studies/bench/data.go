@@ -97,9 +97,9 @@ func openProblem(ctx context.Context, o *options) (*problem, error) {
 }
 
 // rows returns rows [lo, hi) of a part.
-func (p *problem) rows(name string, s *dataset.Set, lo, hi int) rows {
+func (p *problem) rows(name string, s *dataset.Rows, lo, hi int) rows {
 	return rows{name: name, n: hi - lo, labels: s.Labels[lo:hi], net: p.net, at: func(i int, dst []float64) {
-		s.MatrixTo(mat.NewDense(1, len(dst), dst), []int{lo + i})
+		s.Slice(lo+i, lo+i+1).MatrixTo(mat.NewDense(1, len(dst), dst))
 	}}
 }
 

@@ -96,7 +96,7 @@ func openMNIST49(others bool) func(ctx context.Context, o *options, split int) (
 		if err != nil {
 			return nil, err
 		}
-		rows := slices.Clone(d.train.Rows)
+		rows := slices.Clone(d.train.Index)
 		rng := rand.New(rand.NewPCG(uint64(split), 9))
 		rng.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 		p := &problem{lik: glm.Bernoulli{}, recipe: recipe{shape: image, layers: mlp(network.Tanh, 32, 1), delta: 10, first: split,

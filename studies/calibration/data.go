@@ -16,7 +16,7 @@ import (
 )
 
 // images are pictures of some classes.
-type images struct{ train, test *dataset.Subset }
+type images struct{ train, test *dataset.Rows }
 
 func openImages(ctx context.Context, name string, classes []int) (*images, error) {
 	d, err := dataset.Open(ctx, name, nil)
@@ -42,14 +42,14 @@ func (d *images) testRows(n int) part {
 	return rowsAt(d.test, 0, n)
 }
 
-func rowsAt(s *dataset.Subset, lo, hi int) part {
+func rowsAt(s *dataset.Rows, lo, hi int) part {
 	y := mat.NewDense(hi-lo, 1, slices.Clone(s.Targets[lo:hi]))
-	return part{s.Set.Matrix(s.Pos[lo:hi]), y}
+	return part{s.Slice(lo, hi).Matrix(), y}
 }
 
 // rowsOf returns the training rows with these row numbers of the file.
 func (d *images) rowsOf(rows []int) (part, error) {
-	s, err := d.train.Set.Select(&dataset.SelectOptions{Classes: d.train.Classes, Rows: rows})
+	s, err := d.train.Select(&dataset.SelectOptions{Classes: d.train.Classes, Rows: rows})
 	if err != nil {
 		return part{}, err
 	}
@@ -59,14 +59,13 @@ func (d *images) rowsOf(rows []int) (part, error) {
 // without returns the first n kept training rows that are not among these,
 // which ascend.
 func (d *images) without(rows []int, n int) part {
-	var pos []int
-	var y []float64
-	for i, r := range d.train.Rows {
-		if _, used := slices.BinarySearch(rows, r); !used && len(pos) < n {
-			pos, y = append(pos, d.train.Pos[i]), append(y, d.train.Targets[i])
+	var others []int
+	for i, r := range d.train.Index {
+		if _, used := slices.BinarySearch(rows, r); !used && len(others) < n {
+			others = append(others, i)
 		}
 	}
-	return part{d.train.Set.Matrix(pos), mat.NewDense(n, 1, y)}
+	return rowsAt(d.train.At(others), 0, n)
 }
 
 // openUCI opens a split of a table. Features are scaled by the training part.
@@ -76,7 +75,7 @@ func openUCI(name string, outputs int, s *sgd) func(ctx context.Context, o *opti
 		if err != nil {
 			return nil, err
 		}
-		scaling, err := dataset.NewScaling(d.Train.Matrix(nil))
+		scaling, err := dataset.NewScaling(d.Train.Matrix())
 		if err != nil {
 			return nil, err
 		}
@@ -90,9 +89,9 @@ func openUCI(name string, outputs int, s *sgd) func(ctx context.Context, o *opti
 		}
 		for _, t := range []struct {
 			to   *part
-			from *dataset.Set
+			from *dataset.Rows
 		}{{&p.train, d.Train}, {&p.valid, d.Valid}, {&p.test, d.Test}} {
-			x := t.from.Matrix(nil)
+			x := t.from.Matrix()
 			scaling.Apply(x)
 			*t.to = part{x, mat.NewDense(t.from.Len(), 1, slices.Clone(t.from.Targets))}
 		}
@@ -142,5 +141,5 @@ func openTest(ctx context.Context, name string) (*mat.Dense, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.Test.Matrix(nil), nil
+	return d.Test.Matrix(), nil
 }

@@ -59,7 +59,7 @@ func (s *study) open(ctx context.Context, train, test int) (*rows, error) {
 	}
 	r := &rows{}
 	for _, part := range []struct {
-		from *dataset.Set
+		from *dataset.Rows
 		n    int
 		x, y **mat.Dense
 	}{{d.Train, train, &r.x, &r.y}, {d.Test, test, &r.testX, &r.testY}} {

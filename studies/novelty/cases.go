@@ -131,7 +131,7 @@ func readTable(ctx context.Context, s source, name string, pixels bool) (train, 
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	train, test = d.Train.Matrix(nil), d.Test.Matrix(nil)
+	train, test = d.Train.Matrix(), d.Test.Matrix()
 	if !pixels {
 		scaling, err := dataset.NewScaling(train)
 		if err != nil {
@@ -199,12 +199,12 @@ func letters(ctx context.Context, s source) (*mat.Dense, error) {
 }
 
 // firstRows returns the first rows of the kept ones, at most mostOf.
-func firstRows(s *dataset.Set, classes []int) (*mat.Dense, error) {
+func firstRows(s *dataset.Rows, classes []int) (*mat.Dense, error) {
 	sub, err := s.Select(&dataset.SelectOptions{Classes: classes})
 	if err != nil {
 		return nil, err
 	}
-	return s.Matrix(sub.Pos[:min(mostOf, sub.Len())]), nil
+	return sub.Slice(0, min(mostOf, sub.Len())).Matrix(), nil
 }
 
 // pictures is a network of the reference on MNIST, with the training rows of
@@ -229,7 +229,7 @@ func pictures(name, file, index string, lik glm.Likelihood, precision float64, c
 		if err != nil {
 			return nil, err
 		}
-		p.train, p.y = d.Train.Matrix(sub.Pos), mat.NewDense(sub.Len(), 1, slices.Clone(sub.Targets))
+		p.train, p.y = sub.Matrix(), mat.NewDense(sub.Len(), 1, slices.Clone(sub.Targets))
 		if p.test, err = firstRows(d.Test, classes); err != nil {
 			return nil, err
 		}

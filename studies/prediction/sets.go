@@ -179,7 +179,7 @@ func (s *set) read(ctx context.Context, train, test string) (*split, error) {
 	defer d.Close()
 	r := &split{shape: network.Shape(d.Train.Shape)}
 	for _, part := range []struct {
-		from *dataset.Set
+		from *dataset.Rows
 		n    int
 		x, y **mat.Dense
 	}{{d.Train, s.train, &r.x, &r.y}, {d.Test, s.test, &r.testX, &r.testY}} {

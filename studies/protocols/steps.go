@@ -32,7 +32,7 @@ func (p *protocol) open(ctx context.Context) (*rows, error) {
 	}
 	r := &rows{}
 	for _, part := range []struct {
-		from *dataset.Set
+		from *dataset.Rows
 		n    int
 		x, y **mat.Dense
 	}{{d.Train, p.train, &r.x, &r.y}, {d.Test, p.test, &r.testX, &r.testY}} {

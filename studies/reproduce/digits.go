@@ -49,7 +49,7 @@ func openDigits(ctx context.Context, dir string, quick bool, train, test int) (*
 	}
 	e := &Examples{}
 	for _, part := range []struct {
-		from *dataset.Set
+		from *dataset.Rows
 		to   *Rows
 		n    int
 	}{{d.Train, &e.Train, train}, {d.Test, &e.Test, test}} {

@@ -118,7 +118,7 @@ type withoutSome struct {
 var importanceOrders = []string{"least", "most", "random"}
 
 // fourNine returns the digits 4 and 9 of both parts.
-func (s *importanceStudy) fourNine(ctx context.Context) (train, test *dataset.Subset, err error) {
+func (s *importanceStudy) fourNine(ctx context.Context) (train, test *dataset.Rows, err error) {
 	name, o := filepath.Join(s.data, "mnist"), &dataset.OpenOptions{}
 	if s.quick {
 		name, o.DigitsTrain, o.DigitsTest = "digits", 10*s.rows, 10*s.test
@@ -223,7 +223,7 @@ func (s *importanceStudy) run(ctx context.Context, seed uint64, progress Progres
 }
 
 // along are digits at places of the sorted curve that grow by about √10.
-func along(train *dataset.Subset, f *mat.Dense, order []explain.Importance) []rankedDigit {
+func along(train *dataset.Rows, f *mat.Dense, order []explain.Importance) []rankedDigit {
 	var list []rankedDigit
 	n := len(order)
 	for _, rank := range []int{1, 3, 10, 30, 100, 300, 1000, 3000} {
@@ -239,7 +239,7 @@ const similarShown = 8
 
 // predictions are the first test digit that the network predicts right and the first two that
 // it predicts wrong, as many as there are, with their most similar training digits.
-func (f *importanceFit) predictions(ctx context.Context, post *gp.Exact, train, test *dataset.Subset, order []explain.Importance) ([]shownTest, error) {
+func (f *importanceFit) predictions(ctx context.Context, post *gp.Exact, train, test *dataset.Rows, order []explain.Importance) ([]shownTest, error) {
 	var rows []int
 	right, wrong := 0, 0
 	for i := range test.Len() {
@@ -292,7 +292,7 @@ func (f *importanceFit) predictions(ctx context.Context, post *gp.Exact, train, 
 		if class == 0 {
 			own[0], refit = 1-own[0], 1-refit
 		}
-		one := shownTest{Row: test.Rows[i], Label: test.Labels[i], Class: test.Labels[i], Network: result.Float(own[0]), Refit: result.Float(refit), SD: result.Float(sd.At(t, 0)), Pixels: slices.Clone(test.Set.Image(test.Pos[i]))}
+		one := shownTest{Row: test.Index[i], Label: test.Labels[i], Class: test.Labels[i], Network: result.Float(own[0]), Refit: result.Float(refit), SD: result.Float(sd.At(t, 0)), Pixels: slices.Clone(test.Image(i))}
 		if class != test.Class[i] {
 			one.Class = 4 + 9 - one.Label
 		}
@@ -313,14 +313,14 @@ func classOf(f float64) int {
 }
 
 // shownDigit is a training digit as the page shows it.
-func shownDigit(train *dataset.Subset, f *mat.Dense, i explain.Importance) digitShown {
+func shownDigit(train *dataset.Rows, f *mat.Dense, i explain.Importance) digitShown {
 	at := i.Index
 	p := []float64{0}
 	glm.Bernoulli{}.MeanTo(p, f.RawRowView(at))
 	if train.Class[at] == 0 {
 		p[0] = 1 - p[0]
 	}
-	return digitShown{Row: train.Rows[at], Label: train.Labels[at], Alpha: result.Float(i.Alpha[0]), Right: result.Float(p[0]), Pixels: slices.Clone(train.Set.Image(train.Pos[at]))}
+	return digitShown{Row: train.Index[at], Label: train.Labels[at], Alpha: result.Float(i.Alpha[0]), Right: result.Float(p[0]), Pixels: slices.Clone(train.Image(at))}
 }
 
 // dropOrder are the training digits in the order in which they are dropped.

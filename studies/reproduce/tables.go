@@ -40,7 +40,7 @@ func ReadSplit(ctx context.Context, dir, name string, k int) (*Examples, error) 
 	}
 	e := &Examples{}
 	for _, part := range []struct {
-		from *dataset.Set
+		from *dataset.Rows
 		to   *Rows
 	}{{d.Train, &e.Train}, {d.Valid, &e.Valid}, {d.Test, &e.Test}} {
 		rows, err := part.from.Select(&dataset.SelectOptions{Classes: d.Classes()})

@@ -16,7 +16,7 @@ import (
 // tables of a seed are the same.
 func TestWrite(t *testing.T) {
 	dir := t.TempDir()
-	read := func(name string, seed uint64) *dataset.Set {
+	read := func(name string, seed uint64) *dataset.Rows {
 		require.NoError(t, synthetic.Counts.Write(dir, name, 20, 4000, seed))
 		d, err := dataset.Open(context.Background(), filepath.Join(dir, name+"-train.csv"), &dataset.OpenOptions{TestFile: filepath.Join(dir, name+"-test.csv")})
 		require.NoError(t, err)
@@ -26,7 +26,7 @@ func TestWrite(t *testing.T) {
 	a, b := read("a", 1), read("b", 1)
 	require.Equal(t, a.Targets, b.Targets)
 	require.NotEqual(t, a.Targets, read("c", 2).Targets)
-	x := a.Matrix(nil)
+	x := a.Matrix()
 	sum, square := 0.0, 0.0
 	for i, y := range a.Targets {
 		v := x.RawRowView(i)

@@ -129,7 +129,7 @@ func (t *Table) Open(ctx context.Context, dir string) (*Rows, error) {
 }
 
 // matrices are the inputs and targets of all rows.
-func matrices(s *dataset.Set) (x, y *mat.Dense, err error) {
+func matrices(s *dataset.Rows) (x, y *mat.Dense, err error) {
 	all, err := s.Select(nil)
 	if err != nil {
 		return nil, nil, err

@@ -143,14 +143,14 @@ func (s *session) saved(c *console.Console, a *autoencoder.Autoencoder, common *
 }
 
 // checked returns rows as inputs, all from 0 to 1.
-func checked(ctx context.Context, a *autoencoder.Autoencoder, p *problem.Problem, rows *dataset.Subset) (*mat.Dense, error) {
+func checked(ctx context.Context, a *autoencoder.Autoencoder, p *problem.Problem, rows *dataset.Rows) (*mat.Dense, error) {
 	x, err := p.Examples.Inputs(ctx, rows, 0, rows.Len())
 	if err != nil {
 		return nil, err
 	}
 	if err := a.Check(x); err != nil {
 		if e := (*autoencoder.RangeError)(nil); errors.As(err, &e) {
-			return nil, fmt.Errorf("%s: %s row %d has %v in column %d, but an autoencoder takes numbers from 0 to 1; divide grey levels by 255, or scale the columns", rows.Set.File, rows.Set.Part, rows.Rows[e.Row], e.Value, e.Column)
+			return nil, fmt.Errorf("%s: %s row %d has %v in column %d, but an autoencoder takes numbers from 0 to 1; divide grey levels by 255, or scale the columns", rows.File, rows.Part, rows.Index[e.Row], e.Value, e.Column)
 		}
 		return nil, err
 	}

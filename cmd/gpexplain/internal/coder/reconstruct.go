@@ -81,7 +81,7 @@ func Predict(ctx context.Context, c *console.Console, common *problem.Flags, f *
 	out := bufio.NewWriter(c.Out)
 	lines := encoder(out)
 	sum := s.summary("funcgp/autoencoder-summary/1", asked.Len())
-	rows := asked.Subset
+	rows := asked
 	for t := range par.Tiles(rows.Len(), atOnce) {
 		lo, hi := par.Bounds(t, rows.Len(), atOnce)
 		part := rows.Slice(lo, hi)
@@ -91,7 +91,7 @@ func Predict(ctx context.Context, c *console.Console, common *problem.Flags, f *
 		}
 		d, err := s.post.Draw(ctx, x, s.draws(c, "predict", 0))
 		if err != nil {
-			return problem.NamesOf(rows, lo, hi).ExplainError(err)
+			return problem.ExplainError(rows.Slice(lo, hi), err)
 		}
 		list, err := s.rows(ctx, part, x, d, "funcgp/autoencoder-row/1")
 		if err != nil {
@@ -151,7 +151,7 @@ func (s *session) finish(c *console.Console, sum *Summary, out *bufio.Writer) er
 }
 
 // rows returns the lines of rows.
-func (s *session) rows(ctx context.Context, rows *dataset.Subset, x *mat.Dense, d *autoencoder.Drawn, schema string) ([]Row, error) {
+func (s *session) rows(ctx context.Context, rows *dataset.Rows, x *mat.Dense, d *autoencoder.Drawn, schema string) ([]Row, error) {
 	f, err := s.post.Autoencoder().Network().Forward(ctx, x)
 	if err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (s *session) rows(ctx context.Context, rows *dataset.Subset, x *mat.Dense, 
 	_, l := s.post.Autoencoder().Code()
 	out := make([]Row, rows.Len())
 	for i := range out {
-		out[i] = Row{Schema: schema, Index: rows.Rows[i], Label: result.Undefined(), Latent: result.Floats(d.Latent.RawRowView(i)), SquaredError: result.Float(errs[i]),
+		out[i] = Row{Schema: schema, Index: rows.Index[i], Label: result.Undefined(), Latent: result.Floats(d.Latent.RawRowView(i)), SquaredError: result.Float(errs[i]),
 			Scores: RowScores{result.Float(scores.OutputSD[i]), result.Float(scores.LatentSD[i]), result.Float(scores.NegLogLikelihood[i]), result.Float(scores.Typicality[i])}}
 		for k := range l {
 			out[i].LatentCov = append(out[i].LatentCov, result.Floats(d.LatentCov.RawRowView(i*l+k)))
@@ -205,7 +205,7 @@ func Reconstruct(ctx context.Context, c *console.Console, common *problem.Flags,
 	if err != nil {
 		return err
 	}
-	rows := asked.Subset
+	rows := asked
 	if rows.Len() > mostShown {
 		return fmt.Errorf("%d rows are asked for, and reconstruct shows at most %d; name fewer with --index, or take gpexplain predict for their scores", rows.Len(), mostShown)
 	}
@@ -221,13 +221,13 @@ func Reconstruct(ctx context.Context, c *console.Console, common *problem.Flags,
 	}
 	d, err := s.post.Draw(ctx, x, s.draws(c, "reconstruct", o.Pictures))
 	if err != nil {
-		return problem.NamesOf(rows, 0, rows.Len()).ExplainError(err)
+		return problem.ExplainError(rows.Slice(0, rows.Len()), err)
 	}
 	if o.Linearized {
 		// Replace the moments of draws by the moments of the linearized network.
 		lin, err := s.post.Linearized(ctx, x)
 		if err != nil {
-			return problem.NamesOf(rows, 0, rows.Len()).ExplainError(err)
+			return problem.ExplainError(rows.Slice(0, rows.Len()), err)
 		}
 		d.Mean, d.SD, d.Latent, d.LatentCov = lin.Mean, lin.Variance, lin.Latent, lin.LatentCov
 		v := d.SD.RawMatrix().Data

@@ -14,10 +14,10 @@ import (
 
 // labelled is a part with the given labels, its rows spread over a file of
 // three times the length: position p is row 3p+1.
-func labelled(labels ...int) *Set {
-	s := &Set{Part: "test", File: "a.csv", Shape: []int{1}, Labels: labels, n: len(labels), fileRows: 3 * len(labels)}
+func labelled(labels ...int) *Rows {
+	s := &Rows{Part: "test", File: "a.csv", Shape: []int{1}, Labels: labels, n: len(labels), fileRows: 3 * len(labels), inputs: new(inputs)}
 	for p := range labels {
-		s.rows = append(s.rows, 3*p+1)
+		s.Index = append(s.Index, 3*p+1)
 		s.Targets = append(s.Targets, float64(labels[p]))
 		s.x = append(s.x, float64(p)/8)
 	}
@@ -27,8 +27,8 @@ func labelled(labels ...int) *Set {
 func TestSelectClasses(t *testing.T) {
 	s := labelled(9, 3, 4, 9, 4, 0)
 	sub := testref.Must(s.Select(&SelectOptions{Classes: []int{4, 9}}))(t)
-	require.Equal(t, []int{0, 2, 3, 4}, sub.Pos) // file order
-	require.Equal(t, []int{1, 7, 10, 13}, sub.Rows)
+	require.Equal(t, []int{0, 2, 3, 4}, sub.places)
+	require.Equal(t, []int{1, 7, 10, 13}, sub.Index) // file order
 	require.Equal(t, []int{9, 4, 9, 4}, sub.Labels)
 	require.Equal(t, []int{1, 0, 1, 0}, sub.Class)
 	require.Equal(t, []float64{1, 0, 1, 0}, sub.Targets)
@@ -41,7 +41,7 @@ func TestSelectClasses(t *testing.T) {
 
 	// Rows keep the order they are asked for in.
 	sub = testref.Must(s.Select(&SelectOptions{Classes: []int{4, 9}, Rows: []int{13, 1, 7}}))(t)
-	require.Equal(t, []int{13, 1, 7}, sub.Rows)
+	require.Equal(t, []int{13, 1, 7}, sub.Index)
 	require.Equal(t, []float64{0, 1, 0}, sub.Targets)
 }
 
@@ -108,38 +108,39 @@ func TestSelectRandom(t *testing.T) {
 			continue
 		}
 		require.NoError(t, err)
-		require.Equal(t, rows, sub.Rows)
+		require.Equal(t, rows, sub.Index)
 		require.Equal(t, class, sub.Class)
 		r.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 		again := testref.Must(s.Select(&SelectOptions{Classes: classes, Rows: rows}))(t)
-		require.Equal(t, rows, again.Rows)
+		require.Equal(t, rows, again.Index)
 	}
 }
 
 func TestMatrixPanics(t *testing.T) {
 	s := labelled(1, 2)
-	require.PanicsWithValue(t, "dataset: matrix of no rows", func() { s.Matrix([]int{}) })
-	require.PanicsWithValue(t, "dataset: dimension mismatch", func() { s.MatrixTo(s.Matrix([]int{1}), nil) })
+	require.PanicsWithValue(t, "dataset: matrix of no rows", func() { s.At([]int{}).Matrix() })
+	require.PanicsWithValue(t, "dataset: dimension mismatch", func() { s.MatrixTo(s.At([]int{1}).Matrix()) })
 }
 
 // TestGrouped checks that classes, targets and labels follow the map, and that rows of
 // a regression stay as they are.
 func TestGrouped(t *testing.T) {
-	s := &Subset{Pos: []int{4, 5, 6}, Class: []int{2, 0, 1}, Classes: []int{7, 8, 9}, Labels: []int{9, 7, 8}, Targets: []float64{2, 0, 1}}
+	s := &Rows{n: 3, Class: []int{2, 0, 1}, Classes: []int{7, 8, 9}, Labels: []int{9, 7, 8}, Targets: []float64{2, 0, 1}}
 	g := s.Grouped([]int{1, 1, 0}, []int{9, -1})
 	require.Equal(t, []int{0, 1, 1}, g.Class)
 	require.Equal(t, []float64{0, 1, 1}, g.Targets)
 	require.Equal(t, []int{9, -1, -1}, g.Labels)
 	require.Equal(t, []int{9, -1}, g.Classes)
 	require.Equal(t, []int{2, 0, 1}, s.Class)
-	r := &Subset{Pos: []int{1}, Targets: []float64{.5}}
+	require.Equal(t, []int{7, 8}, []int{g.OwnLabel(1), g.OwnLabel(2)})
+	r := &Rows{n: 1, Targets: []float64{.5}}
 	require.Same(t, r, r.Grouped([]int{0}, []int{1}))
 }
 
 // TestCountClasses checks which labels are taken for numbers of classes.
 func TestCountClasses(t *testing.T) {
 	of := func(names []string, labels ...int) *Data {
-		d := &Data{IntegerLabels: true, Names: names, Train: &Set{}, Valid: &Set{}, Test: &Set{}}
+		d := &Data{IntegerLabels: true, Names: names, Train: noRows("", ""), Valid: noRows("", ""), Test: noRows("", "")}
 		d.Train.known = labels
 		return d
 	}
@@ -151,12 +152,12 @@ func TestCountClasses(t *testing.T) {
 	}
 }
 
-// A slice of a subset has the rows, labels and targets of its positions, whichever there are.
-func TestSubsetSlice(t *testing.T) {
+// A slice has the rows, labels and targets of its positions, whichever there are.
+func TestSlice(t *testing.T) {
 	s := labelled(9, 3, 4, 9, 4, 0)
 	s.IDs = []string{"a", "b", "c", "d", "e", "f"}
 	sub := testref.Must(s.Select(&SelectOptions{Classes: []int{4, 9}}))(t)
-	want := testref.Must(s.Select(&SelectOptions{Classes: []int{4, 9}, Rows: sub.Rows[1:3]}))(t)
+	want := testref.Must(s.Select(&SelectOptions{Classes: []int{4, 9}, Rows: sub.Index[1:3]}))(t)
 	require.Equal(t, want, sub.Slice(1, 3))
 	s.Labels, s.IDs, s.Targets = nil, nil, []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12} // two targets a row
 	sub = testref.Must(s.Select(nil))(t)
@@ -209,7 +210,7 @@ func TestOpenSplit(t *testing.T) {
 	split := 3
 	d := testref.Must(Open(context.Background(), path, &OpenOptions{Split: &split}))(t)
 	// Rows are those of a.csv, in its order; row 3 is in no part.
-	require.Equal(t, []float64{11, 14}, d.Train.Matrix(nil).RawMatrix().Data)
+	require.Equal(t, []float64{11, 14}, d.Train.Matrix().RawMatrix().Data)
 	require.Equal(t, []int{1, 2}, d.Train.Labels)
 	require.Equal(t, []int{1, 4}, []int{d.Train.Row(0), d.Train.Row(1)})
 	require.Equal(t, 0, d.Test.Row(0))

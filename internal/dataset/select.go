@@ -1,13 +1,14 @@
 package dataset
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
-
-	"gonum.org/v1/gonum/mat"
+	"strings"
 )
 
 // SelectOptions says which rows of a part to take. The zero value takes all.
@@ -18,68 +19,15 @@ type SelectOptions struct {
 	From    string // the file or flag with Rows, for messages
 }
 
-// Subset is a selection of rows from a Set, in order.
-type Subset struct {
-	Set     *Set
-	Pos     []int     // positions in Set
-	Rows    []int     // rows of the original file
-	Labels  []int     // as in Set; nil where the targets are real numbers or unknown
-	Class   []int     // index of the label in Classes; nil if Classes is or the targets are unknown
-	Classes []int     // the selected classes, in order; nil if all rows were kept
-	Targets []float64 // for a likelihood, N×T: Class, or the targets if Classes is nil; nil where unknown
-	Shares  []float64 // as in Set, of all labels of the data
-	IDs     []string  // as in Set
-	Weights []float64 // as in Set
-}
-
-// Len returns the number of rows N.
-func (s *Subset) Len() int { return len(s.Pos) }
-
-// Matrix returns the inputs, N×D: see Set.Matrix.
-func (s *Subset) Matrix() *mat.Dense { return s.Set.Matrix(s.Pos) }
-
-// Read returns the inputs, N×D: see Set.Read.
-func (s *Subset) Read(ctx context.Context) (*mat.Dense, error) { return s.Set.Read(ctx, s.Pos) }
-
-// Image returns the pixels of the i-th row of the subset: see Set.Image.
-func (s *Subset) Image(i int) []byte { return s.Set.Image(s.Pos[i]) }
-
-// Slice returns the rows [lo, hi) of the subset, which share its memory.
-func (s *Subset) Slice(lo, hi int) *Subset {
-	part, n := *s, s.Len()
-	part.Pos, part.Rows = s.Pos[lo:hi], s.Rows[lo:hi]
-	if s.Labels != nil {
-		part.Labels = s.Labels[lo:hi]
-	}
-	if s.Class != nil {
-		part.Class = s.Class[lo:hi]
-	}
-	if s.IDs != nil {
-		part.IDs = s.IDs[lo:hi]
-	}
-	if s.Weights != nil {
-		part.Weights = s.Weights[lo:hi]
-	}
-	if s.Shares != nil {
-		k := len(s.Shares) / n
-		part.Shares = s.Shares[lo*k : hi*k]
-	}
-	if s.Targets != nil {
-		width := len(s.Targets) / n
-		part.Targets = s.Targets[lo*width : hi*width]
-	}
-	return &part
-}
-
-// Select returns the rows that o asks for. It is an error, which names the row or
+// Select returns those of the rows that o asks for. It is an error, which names the row or
 // class, to list a row of another class, a row twice, or a row past the end or of
 // another part; to ask for more rows than there are; or to name a class twice or
 // one that is not in the data.
-func (s *Set) Select(o *SelectOptions) (*Subset, error) {
+func (s *Rows) Select(o *SelectOptions) (*Rows, error) {
 	if o == nil {
 		o = &SelectOptions{}
 	}
-	fail := func(remedy, format string, a ...any) (*Subset, error) {
+	fail := func(remedy, format string, a ...any) (*Rows, error) {
 		return nil, &Error{File: s.File, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
 	}
 	switch {
@@ -132,7 +80,7 @@ func (s *Set) Select(o *SelectOptions) (*Subset, error) {
 			seen[p] = true
 			pos = append(pos, p)
 		}
-		return s.subset(pos, o.Classes), nil
+		return s.selected(pos, o.Classes), nil
 	}
 	n := 0
 	for p := range s.Len() {
@@ -158,67 +106,39 @@ func (s *Set) Select(o *SelectOptions) (*Subset, error) {
 			pos = append(pos, p)
 		}
 	}
-	return s.subset(pos, o.Classes), nil
+	return s.selected(pos, o.Classes), nil
 }
 
 // classList formats classes as 4,9 or setosa,virginica and cuts a long list.
-func (s *Set) classList(classes []int) string {
+func (s *Rows) classList(classes []int) string {
 	if s.Names == nil {
 		return listOf(classes, strconv.Itoa)
 	}
 	return listOf(classes, s.ClassName)
 }
 
-// subset returns the Subset of these positions. There may be many: what is the same as in the
-// Set, or as another field, shares its memory.
-func (s *Set) subset(pos, classes []int) *Subset {
-	sub := &Subset{Set: s, Pos: pos, Rows: pos, Classes: slices.Clone(classes)}
-	all := len(pos) == s.n && slices.IsSorted(pos)
-	if s.rows != nil {
-		sub.Rows = gather(s.rows, pos, 1)
-	}
-	width := s.Width()
-	sub.Weights = gather(s.Weights, pos, 1)
-	if s.Shares != nil {
-		sub.Shares = gather(s.Shares, pos, len(s.Shares)/s.n)
-	}
-	switch {
-	case all:
-		sub.IDs, sub.Labels, sub.Targets = slices.Clip(s.IDs), slices.Clip(s.Labels), slices.Clip(s.Targets)
-	default:
-		sub.IDs, sub.Labels = gather(s.IDs, pos, 1), gather(s.Labels, pos, 1)
-		if s.Labels == nil {
-			sub.Targets = gather(s.Targets, pos, width)
-		}
-	}
+// selected returns the rows at these places with their classes, which may be nil, and targets for a likelihood.
+func (s *Rows) selected(at, classes []int) *Rows {
+	sub := s.At(at)
 	if s.Labels == nil {
+		sub.Classes = slices.Clone(classes)
 		return sub
-	}
-	sub.Targets = make([]float64, len(pos))
-	for i, label := range sub.Labels {
-		sub.Targets[i] = float64(label)
 	}
 	if classes == nil {
+		if sub.Targets == nil {
+			sub.Targets = make([]float64, len(at))
+			for i, label := range sub.Labels {
+				sub.Targets[i] = float64(label)
+			}
+		}
 		return sub
 	}
-	sub.Class = make([]int, len(pos))
+	sub.Classes, sub.Class, sub.Targets = slices.Clone(classes), make([]int, len(at)), make([]float64, len(at))
 	for i, label := range sub.Labels {
 		sub.Class[i] = slices.Index(classes, label)
 		sub.Targets[i] = float64(sub.Class[i])
 	}
 	return sub
-}
-
-// gather returns the rows at these positions of a table of a width; nil of nil.
-func gather[T any](v []T, pos []int, width int) []T {
-	if v == nil {
-		return nil
-	}
-	out := make([]T, 0, len(pos)*width)
-	for _, p := range pos {
-		out = append(out, v[p*width:(p+1)*width]...)
-	}
-	return out
 }
 
 // distinct returns the values of all v, ascending, each once.
@@ -237,16 +157,52 @@ func distinct(v ...[]int) []int {
 	return out
 }
 
-// Grouped returns the rows with fewer classes: class k of s is class to[k] of the
-// result, whose labels are classes. It returns s if it has no classes.
-func (s *Subset) Grouped(to, classes []int) *Subset {
-	if s.Class == nil {
-		return s
+// maxRows bounds the row numbers in a file, which take 512 MiB then.
+const maxRows = 1 << 26
+
+// ReadRows reads a file of row numbers, one on each line. Blank lines and text
+// after a # are skipped. It does not check that the rows exist; Select does. The
+// error is an *Error or, if ctx is done, its error.
+func ReadRows(ctx context.Context, path string) ([]int, error) {
+	f, err := openFile(ctx, path)
+	if err != nil {
+		return nil, err
 	}
-	g := *s
-	g.Classes, g.Class, g.Targets, g.Labels = slices.Clone(classes), make([]int, s.Len()), make([]float64, s.Len()), make([]int, s.Len())
-	for i, k := range s.Class {
-		g.Class[i], g.Targets[i], g.Labels[i] = to[k], float64(to[k]), classes[to[k]]
+	defer f.Close()
+	return readRows(f, path)
+}
+
+func readRows(r io.Reader, name string) ([]int, error) {
+	rows := []int{}
+	in := bufio.NewScanner(r)
+	line := 0
+	for in.Scan() {
+		line++
+		text, _, _ := strings.Cut(strings.TrimPrefix(in.Text(), bom), "#")
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 {
+			return nil, &Error{File: name, Line: line, Problem: quote(text) + " is not a row number", Remedy: "write one number, 0 or more, a line"}
+		}
+		if len(rows) == maxRows {
+			return nil, &Error{File: name, Line: line, Problem: fmt.Sprintf("more than %d row numbers", maxRows), Remedy: "list each row once"}
+		}
+		rows = append(rows, n)
 	}
-	return &g
+	if err := in.Err(); err != nil {
+		if interrupted(err) {
+			return nil, err
+		}
+		e := &Error{File: name, Line: line + 1, Problem: "cannot be read", Err: err}
+		if errors.Is(err, bufio.ErrTooLong) {
+			e.Problem, e.Err, e.Remedy = "the line is too long", nil, "write one number a line"
+		}
+		return nil, e
+	}
+	if len(rows) == 0 {
+		return nil, &Error{File: name, Problem: "holds no row numbers", Remedy: "write one number a line"}
+	}
+	return rows, nil
 }
