@@ -28,7 +28,7 @@ type EvidenceOptions struct {
 	// the others; by default there is one factor for all variances.
 	PerLayer, NormalizedApart bool
 	KeepNoise                 bool   // keeps the noise variance
-	PriorFile                 string // where the prior that was found is written, for gpexplain --prior; "" nowhere
+	PriorFile                 string // where the prior that was found is written, for Prior.File and --prior; "" nowhere
 	Curve                     bool   // asks for the evidences over the prior precision, of a posterior of method exact
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"math"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -30,19 +29,5 @@ func TestProbabilityFollowsFromItsScales(t *testing.T) {
 			}
 			require.InDelta(t, p, float64(r.Probability[1]), 1e-9)
 		}
-	}
-}
-
-// evidence --posterior is evidence of the fit that the file is of.
-func TestEvidenceOfPosterior(t *testing.T) {
-	ref := openReference(t, "two-moons")
-	for _, method := range []string{"exact", "parameters"} {
-		file := filepath.Join(t.TempDir(), "posterior.gp")
-		ref.run(t, "fit", "--method", method, "--prior-precision", "3", "-o", file)
-		want := decode[result.Evidence](t, ref.run(t, "evidence", "--method", method, "--prior-precision", "3", "--json"))
-		got := decode[result.Evidence](t, ref.run(t, "evidence", "--posterior", file, "--json"))
-		require.Equal(t, want.EvidenceValues, got.EvidenceValues, method)
-		require.EqualValues(t, 3, got.PriorPrecision)
-		require.Equal(t, want.LogDet, got.LogDet)
 	}
 }

@@ -122,27 +122,6 @@ func TestAnswersAtAnOrder(t *testing.T) {
 	}
 }
 
-// The closed form of leave-one-out is that of refits for a Gaussian, and one Newton
-// step away for others.
-func TestValidateLeaveOneOut(t *testing.T) {
-	for _, name := range []string{"snelson", "poisson", "categorical"} {
-		ref := openReference(t, name)
-		r := decode[result.Validation](t, ref.run(t, "validate", "--json"))
-		require.Len(t, r.LeaveOneOut.Rows, 20)
-		require.Len(t, r.LeaveOneOut.Values, 3)
-		for _, v := range r.LeaveOneOut.Values {
-			require.True(t, v.OK)
-			require.Equal(t, name == "snelson", v.Tolerance.Finite())
-			if name != "snelson" {
-				require.Greater(t, float64(v.Difference), 1e-8, "%s %s", name, v.Quantity)
-				require.Less(t, float64(v.Difference), 0.3, "%s %s", name, v.Quantity)
-			}
-		}
-		require.Contains(t, ref.run(t, "validate"), "leave-one-out, 20 rows")
-		require.NotContains(t, ref.run(t, "validate", "--method", "subset", "--inducing", "5"), "one step")
-	}
-}
-
 func TestJoinTune(t *testing.T) {
 	for in, want := range map[string]string{
 		"fit --tune-prior loo -o a":   "fit --tune-prior=loo -o a",
