@@ -22,7 +22,7 @@ func TestEvidence(t *testing.T) {
 	require.Contains(t, ref.run(t, "evidence", "--quiet", "--optimize", "--form", "held-sites", "-o", path), "wrote "+path)
 	text = ref.run(t, "evidence", "--json", "--quiet", "--prior", path)
 	requireSchema(t, "evidence", text)
-	require.Positive(t, float64(decode[result.Evidence](t, text).HeldSites))
+	require.True(t, decode[result.Evidence](t, text).HeldSites.Finite())
 	for _, verb := range []string{"explain", "importances"} {
 		requireSchema(t, verb, ref.run(t, verb, "--json", "--quiet", "--prior", path))
 	}
