@@ -1,7 +1,6 @@
 package funcgp
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -50,77 +49,16 @@ type OpenOptions struct {
 // Open opens a posterior that Save or gpexplain fit wrote, by any method. The options may be nil. Model and data are where the file
 // remembers them, or as the options say, and must be what they were. The error names the file.
 func Open(ctx context.Context, path string, o *OpenOptions) (*Posterior, error) {
-	if o == nil {
-		o = &OpenOptions{}
-	}
-	fit := o.Fit
-	if fit.Memory == 0 && fit.Progress == nil {
-		fit.Limits = o.Limits
-	}
-	return start(ctx, &o.Model, &o.Data, &fit, path, func(ctx context.Context, c *job.Job, p *problem.Problem) (*problem.Problem, *inference.Posterior, error) {
-		post, err := inference.Answer(ctx, c, p, nil, cmp.Or(fit.Calibrate, "loo"))
-		return p, post, err
-	})
+	s, err := StartFrom(ctx, path, o)
+	return opened(ctx, s, err)
 }
 
 // Fit computes the posterior of a model given training rows, and calibrates it. The options may be nil. Look at
 // Warnings before you trust its answers: a network that does not suit the data is no error, unless its outputs are those of the classes in another
 // order: see FitOptions.Force.
 func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error) {
-	if o == nil {
-		o = &FitOptions{}
-	}
-	flags := inference.FlagsOf(o)
-	if err := flags.Check(); err != nil {
-		return nil, named(err)
-	}
-	return start(ctx, &m, &d, o, "", func(ctx context.Context, c *job.Job, p *problem.Problem) (*problem.Problem, *inference.Posterior, error) {
-		c.Force = o.Force
-		p, err := p.Grouped(ctx, c)
-		if err == nil && o.Prior.G {
-			p, err = inference.WithGPrior(ctx, c, p)
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		if o.AtTheta {
-			post, err := inference.FitCalibrated(ctx, c, p, flags, inference.Options{AtTheta: true, Linear: true}, "")
-			return p, post, err
-		}
-		w := inference.WeightFlags{Structure: o.Structure, Predictive: cmp.Or(o.Predictive, "glm"), Samples: cmp.Or(o.Samples, 1000)}
-		post, err := w.Answer(ctx, c, p, flags, cmp.Or(o.Calibrate, "loo"))
-		return p, post, err
-	})
-}
-
-// start reads what a posterior is made from and makes it.
-func start(ctx context.Context, m *Model, d *Data, o *FitOptions, path string, make func(ctx context.Context, c *job.Job, p *problem.Problem) (*problem.Problem, *inference.Posterior, error)) (_ *Posterior, err error) {
-	f := &problem.Flags{Model: problem.ModelFlags{ModelOptions: *m}, Data: problem.DataFlags{DataOptions: *d}, Task: problem.TaskFlags{FitOptions: *o}}
-	if d.X != nil {
-		if f.Data.Held, err = held(d, m.Network); err != nil {
-			return nil, err
-		}
-	}
-	if err := f.Check(path); err != nil {
-		return nil, named(err)
-	}
-	c := job.New(job.Progress(o.Progress))
-	defer func() {
-		if err != nil {
-			c.Close()
-		}
-	}()
-	p, err := problem.Open(ctx, c, f, path)
-	if err != nil {
-		return nil, named(err)
-	}
-	p, post, err := make(ctx, c, p)
-	if err != nil {
-		return nil, named(err)
-	}
-	q := answering(c, p, post)
-	q.held = m.Network != nil || f.Data.Held != nil
-	return q, nil
+	s, err := Start(ctx, m, d, o)
+	return opened(ctx, s, err)
 }
 
 // answering answers by a posterior of a problem, whose files the job has open.

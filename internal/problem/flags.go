@@ -44,7 +44,6 @@ type DataFlags struct {
 	shared                *sharedData          // of several networks; nil for one
 	remembered            bool                 // the data may be those of a saved posterior
 	bySize                map[string]FileCheck // files of the data whose checksums are taken as they are remembered
-	InMemory              bool                 // all inputs and a saved posterior are read into memory, as any is asked for at any time
 }
 
 // TaskFlags say what the outputs mean.

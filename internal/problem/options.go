@@ -40,6 +40,8 @@ type DataOptions struct {
 	Classes, ClassNames []string // the classes to keep and their names, or names of labels, in the order of the outputs; default the classes of the model, else all
 	TrainCount          int      // train on the first kept rows; 0 is all, or the rows that the model records
 	TrainFile           string   // train on the rows listed in a file, a number a line
+	// InMemory reads all inputs, and the file of a posterior, into memory, for answers to many who ask.
+	InMemory bool
 }
 
 // PriorOptions say at which prior precision answers are. The zero value is the match: the precision at which the
@@ -122,7 +124,7 @@ type FitOptions struct {
 	Predictive string
 	Samples    int // 0 is 1000
 	// Calibrate is loo, by leave-one-out predictions of training rows; heldout, by rows that were not trained
-	// on; or none. "" is loo.
+	// on; none; or skip, which does not find what tells Novelty either. "" is loo.
 	Calibrate string
 	// Checkpoint is a file to keep the state of a long pass in, from which a later fit goes on. "" is none.
 	Checkpoint string

@@ -1,0 +1,157 @@
+package funcgp
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/problem"
+)
+
+// A Session is a model and data that were read and checked, before the posterior is fitted to them or read from its
+// file. Rows that it reads are rows of its posterior, so that a program hears of wrong rows before a long fit.
+//
+//	s, err := funcgp.Start(ctx, model, data, nil)
+//	...
+//	defer s.Close()
+//	rows, err := s.Select(ctx, &funcgp.Query{Index: "3,5-7"})
+//	...
+//	p, err := s.Posterior(ctx, rows)
+type Session struct {
+	problem *problem.Problem
+	options FitOptions
+	file    string // of the posterior; "" fits one
+	job     *job.Job
+	held    bool // the network or the rows are in memory
+}
+
+// A Query says which rows are asked about.
+type Query = problem.RowFlags
+
+// Start reads a model and data for a fit. The options may be nil.
+func Start(ctx context.Context, m Model, d Data, o *FitOptions) (*Session, error) {
+	if o == nil {
+		o = &FitOptions{}
+	}
+	if err := inference.FlagsOf(o).Check(); err != nil {
+		return nil, named(err)
+	}
+	return start(ctx, &m, &d, o, "")
+}
+
+// StartFrom reads the model and the data of a posterior that Save or gpexplain fit wrote. The options may be nil. The
+// errors are those of Open.
+func StartFrom(ctx context.Context, path string, o *OpenOptions) (*Session, error) {
+	if o == nil {
+		o = &OpenOptions{}
+	}
+	fit := o.Fit
+	if fit.Memory == 0 && fit.Progress == nil {
+		fit.Limits = o.Limits
+	}
+	return start(ctx, &o.Model, &o.Data, &fit, path)
+}
+
+func start(ctx context.Context, m *Model, d *Data, o *FitOptions, path string) (*Session, error) {
+	f := &problem.Flags{Model: problem.ModelFlags{ModelOptions: *m}, Data: problem.DataFlags{DataOptions: *d}, Task: problem.TaskFlags{FitOptions: *o}}
+	var err error
+	if d.X != nil {
+		if f.Data.Held, err = held(d, m.Network); err != nil {
+			return nil, err
+		}
+	}
+	if err := f.Check(path); err != nil {
+		return nil, named(err)
+	}
+	s := &Session{options: *o, file: path, job: job.FromContext(ctx), held: m.Network != nil || d.X != nil}
+	if o.Progress != nil {
+		s.job.Listener = job.Progress(o.Progress)
+	}
+	s.job.Force = s.job.Force || o.Force
+	if s.problem, err = problem.Open(ctx, s.job, f, path); err != nil {
+		s.Close()
+		return nil, named(err)
+	}
+	return s, nil
+}
+
+// Close closes the files of a session that has no posterior, which closes them otherwise.
+func (s *Session) Close() { s.job.Close() }
+
+// Select returns the rows that a query asks for, and where it asks for none the first test row, or the first count ones,
+// 0 for all. What was done to pictures to fit them to the network is noted.
+func (s *Session) Select(ctx context.Context, q *Query, count int) (*Rows, error) {
+	asked, err := q.Select(ctx, s.job, s.problem, count)
+	if err != nil {
+		return nil, named(err)
+	}
+	return &Rows{asked: asked}, nil
+}
+
+// Posterior fits the posterior, or reads it from its file. Rows that the session selected become rows of the posterior,
+// and say by their probabilities which of many classes are told apart; where they are nil, the training rows do. Call it
+// once.
+func (s *Session) Posterior(ctx context.Context, rows *Rows) (*Posterior, error) {
+	p, c, o := s.problem, s.job, &s.options
+	var err error
+	if rows == nil {
+		p, err = p.Grouped(ctx, c)
+	} else {
+		p, rows.asked.Subset, err = p.GroupedFor(ctx, c, rows.asked.Subset)
+	}
+	if err == nil && o.Prior.G {
+		p, err = inference.WithGPrior(ctx, c, p)
+	}
+	if err != nil {
+		return nil, named(err)
+	}
+	q, err := s.fit(ctx, p)
+	if err != nil {
+		return nil, named(err)
+	}
+	out := answering(c, p, q)
+	if out.held = s.held; rows != nil {
+		rows.own = out
+	}
+	return out, nil
+}
+
+// fit computes or reads the posterior of a problem.
+func (s *Session) fit(ctx context.Context, p *problem.Problem) (*inference.Posterior, error) {
+	o, flags := &s.options, inference.FlagsOf(&s.options)
+	calibrate := cmp.Or(o.Calibrate, "loo")
+	if calibrate == "skip" {
+		calibrate = ""
+	}
+	if o.AtTheta {
+		if p.Saved != nil {
+			if err := flags.OfSaved(p); err != nil {
+				return nil, err
+			}
+		}
+		return inference.FitCalibrated(ctx, s.job, p, flags, inference.Options{AtTheta: true, Linear: true}, "")
+	}
+	if o.Checkpoint != "" {
+		with := inference.Options{Checkpoint: o.Checkpoint}
+		if err := with.ReadCheckpoint(s.job, gp.MemoryBudget(o.Memory)); err != nil {
+			return nil, err
+		}
+		return inference.FitCalibrated(ctx, s.job, p, flags, with, calibrate)
+	}
+	w := inference.WeightFlags{Structure: o.Structure, Predictive: cmp.Or(o.Predictive, "glm"), Samples: cmp.Or(o.Samples, 1000)}
+	return w.Answer(ctx, s.job, p, flags, calibrate)
+}
+
+// opened closes what a session has open where making its posterior fails.
+func opened(ctx context.Context, s *Session, err error) (*Posterior, error) {
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.Posterior(ctx, nil)
+	if err != nil {
+		s.Close()
+	}
+	return p, err
+}
