@@ -13,14 +13,11 @@ import (
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/inference"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
 
 type acquireVerb struct {
-	common    flags.Common
-	posterior inference.Flags
+	common flags.Common
 
 	pool, csv  string
 	top, batch int
@@ -54,22 +51,18 @@ func (s *acquireVerb) add(c *cobra.Command) {
 	f.IntVar(&s.top, "top", 20, "list the first `K` rows")
 	f.IntVar(&s.batch, "batch", 0, "choose a batch of `B` rows; 0 for none")
 	f.StringVar(&s.csv, "csv", "", "write the scores of all rows as a table to `FILE`")
-	flags.Method(c, &s.posterior)
-	flags.Answer(c, &s.posterior)
-	flags.Tune(c, &s.posterior)
-	flags.Posterior(c, &s.posterior)
+	flags.Method(c)
+	flags.Answer(c)
+	flags.Tune(c)
+	flags.Posterior(c)
 }
 
 func (s *acquireVerb) run(ctx context.Context, c *console.Console) error {
-	p, err := problem.OpenGrouped(ctx, c.Job, &s.common.Flags, s.posterior.File)
+	post, err := s.common.Posterior(ctx, bare)
 	if err != nil {
 		return err
 	}
-	q, err := inference.Answer(ctx, c.Job, p, &s.posterior, "")
-	if err != nil {
-		return err
-	}
-	return s.acquire(ctx, c, inference.Front(c.Job, p, q).(*funcgp.Posterior))
+	return s.acquire(ctx, c, post)
 }
 
 // acquire ranks the rows of the pool by a posterior.

@@ -12,16 +12,11 @@ import (
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/inference"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/sparse/parts"
 )
 
 type auditVerb struct {
-	common    flags.Common
-	posterior inference.Flags
-
-	calibrate string
+	common flags.Common
 
 	top       int
 	html, csv string
@@ -71,23 +66,18 @@ func (s *auditVerb) add(c *cobra.Command) {
 	f.StringVar(&s.html, "html", "", "write the lists as a page to `FILE`")
 	f.StringVar(&s.csv, "csv", "", "write the scores of all training rows as a table to `FILE`")
 	s.part.add(c, "score part `I/N` of the training rows, 0/N to N-1/N, for gpexplain merge")
-	flags.Method(c, &s.posterior)
-	flags.Answer(c, &s.posterior)
-	flags.Tune(c, &s.posterior)
-	flags.Posterior(c, &s.posterior)
-	flags.Calibration(c, &s.calibrate)
+	flags.Method(c)
+	flags.Answer(c)
+	flags.Tune(c)
+	flags.Posterior(c)
+	flags.Calibration(c)
 }
 
 func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
-	p, err := problem.OpenGrouped(ctx, c.Job, &s.common.Flags, s.posterior.File)
+	post, err := s.common.Posterior(ctx, nil)
 	if err != nil {
 		return err
 	}
-	q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibrate)
-	if err != nil {
-		return err
-	}
-	post := inference.Front(c.Job, p, q).(*funcgp.Posterior)
 	if s.part.text != "" {
 		return s.writePart(ctx, c, post)
 	}
@@ -124,7 +114,7 @@ func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
 
 // writePart writes the scores of a part of the training rows.
 func (s *auditVerb) writePart(ctx context.Context, c *console.Console, post *funcgp.Posterior) error {
-	done, err := parts.NewAuditPart(ctx, post, s.part.part, s.top, s.calibrate)
+	done, err := parts.NewAuditPart(ctx, post, s.part.part, s.top, s.common.Calibrate())
 	if err != nil {
 		return err
 	}

@@ -6,19 +6,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 )
 
 type cardVerb struct {
-	common    flags.Common
-	posterior inference.Flags
-	out       string
+	common flags.Common
+	out    string
 }
 
 func cardCommand(con *console.Console) *cobra.Command {
@@ -40,24 +36,20 @@ used for, and by whom, is for its authors to add.`,
 
 func (s *cardVerb) add(c *cobra.Command) {
 	c.Flags().StringVarP(&s.out, "out", "o", "", "write to `FILE` instead of standard output")
-	flags.Method(c, &s.posterior)
-	flags.Answer(c, &s.posterior)
-	flags.Posterior(c, &s.posterior)
+	flags.Method(c)
+	flags.Answer(c)
+	flags.Posterior(c)
 }
 
 func (s *cardVerb) run(ctx context.Context, c *console.Console) error {
 	if c.JSON {
 		return job.Usagef("card writes Markdown; what it says is in the JSON of gpexplain predict, as fit and record")
 	}
-	p, err := problem.OpenGrouped(ctx, c.Job, &s.common.Flags, s.posterior.File)
+	post, err := s.common.Posterior(ctx, nil)
 	if err != nil {
 		return err
 	}
-	q, err := inference.Answer(ctx, c.Job, p, &s.posterior, "loo")
-	if err != nil {
-		return err
-	}
-	card, err := inference.Front(c.Job, p, q).(*funcgp.Posterior).Card(ctx)
+	card, err := post.Card(ctx)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
@@ -245,3 +246,6 @@ func versionText() string {
 	v := version()
 	return fmt.Sprintf("gpexplain %s %s %s\n", v["version"], v["go"], v["platform"])
 }
+
+// bare leaves out calibration and what tells novelty, which a verb does not show.
+func bare(o *funcgp.FitOptions) { o.Calibrate = "skip" }

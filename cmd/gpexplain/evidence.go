@@ -11,13 +11,11 @@ import (
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
-	"github.com/funcgp/funcgp/internal/problem"
 )
 
 type evidenceVerb struct {
-	common    flags.Common
-	posterior inference.Flags
-	optimize  optimizeFlags
+	common   flags.Common
+	optimize optimizeFlags
 }
 
 func evidenceCommand(con *console.Console) *cobra.Command {
@@ -63,25 +61,10 @@ evidence of the network, rows, prior and method of that file.`,
 }
 
 func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
-	p, err := problem.OpenGrouped(ctx, c.Job, &s.common.Flags, s.posterior.File)
+	post, err := s.common.Posterior(ctx, func(o *funcgp.FitOptions) { o.AtTheta, o.Prior.G = true, s.optimize.gPrior })
 	if err != nil {
 		return err
 	}
-	if p.Saved != nil {
-		if err := s.posterior.OfSaved(p); err != nil {
-			return err
-		}
-	}
-	if s.optimize.gPrior {
-		if p, err = inference.WithGPrior(ctx, c.Job, p); err != nil {
-			return err
-		}
-	}
-	q, err := inference.Fit(ctx, c.Job, p, &s.posterior, inference.Options{NoReport: true, AtTheta: true, Linear: true})
-	if err != nil {
-		return err
-	}
-	post := inference.Front(c.Job, p, q).(*funcgp.Posterior)
 	e, err := post.Evidence(ctx, s.optimize.options(c.JSON))
 	if err != nil {
 		return err
@@ -118,8 +101,8 @@ func (s *evidenceVerb) add(c *cobra.Command) {
 	f.BoolVar(&o.keepNoise, "keep-noise", false, "with --optimize: keep the noise variance of the gaussian likelihood")
 	f.StringVarP(&o.out, "out", "o", "", "with --optimize: write the prior that was found to `FILE`, for --prior")
 	f.StringVar(&o.html, "html", "", "write the evidence over the prior precision as a page to `FILE`")
-	flags.Method(c, &s.posterior)
-	flags.Posterior(c, &s.posterior)
+	flags.Method(c)
+	flags.Posterior(c)
 }
 
 // options ask for what is shown.

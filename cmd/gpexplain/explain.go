@@ -28,10 +28,7 @@ import (
 )
 
 type explainVerb struct {
-	common    flags.Common
-	posterior inference.Flags
-
-	calibrate string
+	common flags.Common
 
 	which           problem.RowFlags
 	change          changeFlags
@@ -103,11 +100,11 @@ func (s *explainVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	flags.Rows(c, &s.which, "explain", "the first kept one")
 	f.IntVar(&s.top, "top", 8, "list the `K` largest terms")
-	flags.Method(c, &s.posterior)
-	flags.Answer(c, &s.posterior)
-	flags.Tune(c, &s.posterior)
-	flags.Posterior(c, &s.posterior)
-	flags.Calibration(c, &s.calibrate)
+	flags.Method(c)
+	flags.Answer(c)
+	flags.Tune(c)
+	flags.Posterior(c)
+	flags.Calibration(c)
 	s.change.add(c)
 	f.StringVar(&s.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
 	f.StringVar(&s.contrast, "contrast", "", "for two classes `A,B`, explain why A rather than B (default the predicted class and the next most probable); for a regression, two outputs")
@@ -126,7 +123,7 @@ func (s *explainVerb) check(c *cobra.Command) error {
 		s.kernel = gp.RawTerms
 	}
 	var err error
-	if s.sources, err = s.common.Several(s.posterior.File); err != nil {
+	if s.sources, err = s.common.Several(s.common.File); err != nil {
 		return err
 	}
 	if err := s.part.parse(); err != nil {
@@ -158,11 +155,11 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	}
 	if s.part.text != "" {
 		// Write what a part of the training rows contributes to predictions.
-		p, err := problem.Open(ctx, c.Job, &s.common.Flags, s.posterior.File)
+		p, err := problem.Open(ctx, c.Job, &s.common.Flags, s.common.File)
 		if err != nil {
 			return err
 		}
-		q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibrate)
+		q, err := inference.Answer(ctx, c.Job, p, s.common.Inference(), s.common.Calibrate())
 		if err != nil {
 			return err
 		}
@@ -170,7 +167,7 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 		if err != nil {
 			return err
 		}
-		t, err := parts.NewTerms(ctx, inference.Front(c.Job, p, q).(*funcgp.Posterior), parts.Question{Rows: parts.Rows(asking), Top: s.top, Terms: s.terms, Contrast: s.contrast, Calibrate: s.calibrate})
+		t, err := parts.NewTerms(ctx, inference.Front(c.Job, p, q).(*funcgp.Posterior), parts.Question{Rows: parts.Rows(asking), Top: s.top, Terms: s.terms, Contrast: s.contrast, Calibrate: s.common.Calibrate()})
 		if err != nil {
 			return err
 		}
@@ -185,7 +182,7 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 		_, err = fmt.Fprintf(c.Out, "wrote %s: part %v, %d training rows from the %s, for %d explained rows\n", s.part.out, s.part.part, done.Len(), ordinal(lo), len(done.Explanations()))
 		return err
 	}
-	p, err := problem.Open(ctx, c.Job, &s.common.Flags, s.posterior.File)
+	p, err := problem.Open(ctx, c.Job, &s.common.Flags, s.common.File)
 	if err != nil {
 		return err
 	}
@@ -204,7 +201,7 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibrate)
+	q, err := inference.Answer(ctx, c.Job, p, s.common.Inference(), s.common.Calibrate())
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 		// Fit one network and explain each row by it.
 		p := one
 		name := cmp.Or(s.sources[k].Posterior, one.Model.Name)
-		q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibrate)
+		q, err := inference.Answer(ctx, c.Job, p, s.common.Inference(), s.common.Calibrate())
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.Model.Name, err)
 		}

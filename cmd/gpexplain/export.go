@@ -13,20 +13,15 @@ import (
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/inference"
-	"github.com/funcgp/funcgp/internal/problem"
 )
 
 type exportVerb struct {
-	common    flags.Common
-	posterior inference.Flags
+	common flags.Common
 
-	weights   inference.WeightFlags
-	calibrate string
-	out       string
-	top       int
-	page      string
-	runtime   string
+	out     string
+	top     int
+	page    string
+	runtime string
 }
 
 func exportCommand(con *console.Console) *cobra.Command { return new(exportVerb).command(con) }
@@ -71,12 +66,12 @@ gradient cannot be written in ONNX, is refused by their names.`,
 
 func (s *exportVerb) add(c *cobra.Command) {
 	f := c.Flags()
-	flags.Method(c, &s.posterior)
-	flags.Answer(c, &s.posterior)
-	flags.Tune(c, &s.posterior)
-	flags.Posterior(c, &s.posterior)
-	flags.Calibration(c, &s.calibrate)
-	f.StringVar(&s.weights.Structure, "structure", "", "take the posterior over the parameters with the `STRUCTURE` full, "+
+	flags.Method(c)
+	flags.Answer(c)
+	flags.Tune(c)
+	flags.Posterior(c)
+	flags.Calibration(c)
+	f.String("structure", "", "take the posterior over the parameters with the `STRUCTURE` full, "+
 		"block (a block a layer), last-layer or subnetwork")
 	f.StringVarP(&s.out, "out", "o", "", "write the graph to `FILE`; needed")
 	f.StringVar(&s.page, "page", "", "write a page on which to draw to `FILE`, which answers by the graph in a browser, "+
@@ -85,18 +80,8 @@ func (s *exportVerb) add(c *cobra.Command) {
 	f.IntVar(&s.top, "top", 10, "list `K` terms of each row; 0 leaves them out")
 }
 
-// open opens the problem and its posterior.
-func (s *exportVerb) open(ctx context.Context, c *console.Console) (*problem.Problem, *inference.Posterior, error) {
-	p, err := problem.OpenGrouped(ctx, c.Job, &s.common.Flags, s.posterior.File)
-	if err != nil {
-		return nil, nil, err
-	}
-	q, err := s.weights.Answer(ctx, c.Job, p, &s.posterior, s.calibrate)
-	return p, q, err
-}
-
 func (s *exportVerb) run(ctx context.Context, c *console.Console) error {
-	p, q, err := s.open(ctx, c)
+	post, err := s.common.Posterior(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -104,7 +89,7 @@ func (s *exportVerb) run(ctx context.Context, c *console.Console) error {
 	if terms == 0 {
 		terms = -1
 	}
-	r, err := inference.Front(c.Job, p, q).(*funcgp.Posterior).Export(ctx, s.out, &funcgp.ExportOptions{Terms: terms, Page: s.page, Runtime: s.runtime})
+	r, err := post.Export(ctx, s.out, &funcgp.ExportOptions{Terms: terms, Page: s.page, Runtime: s.runtime})
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/testkit"
 )
 
@@ -81,9 +83,13 @@ func TestExportFar(t *testing.T) {
 			con := console.New(args, io.Discard, io.Discard)
 			defer con.Close()
 			s := new(exportVerb)
-			require.NoError(t, s.command(con).ParseFlags(args))
+			cmd := s.command(con)
+			require.NoError(t, cmd.ParseFlags(args))
+			require.NoError(t, flags.CheckProblem(cmd, &s.common))
 			con.Begin()
-			p, q, err := s.open(t.Context(), con)
+			p, err := problem.OpenGrouped(t.Context(), con.Job, &s.common.Flags, "")
+			require.NoError(t, err)
+			q, err := inference.Answer(t.Context(), con.Job, p, s.common.Inference(), s.common.Calibrate())
 			require.NoError(t, err)
 			graph, r, err := q.Export(t.Context(), p, 10)
 			require.NoError(t, err)

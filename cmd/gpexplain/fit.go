@@ -22,10 +22,7 @@ import (
 )
 
 type fitVerb struct {
-	common    flags.Common
-	posterior inference.Flags
-
-	calibrate string
+	common flags.Common
 
 	out, checkpoint string
 	inputs, bundle  bool
@@ -96,15 +93,15 @@ and the data are needed again, and must be the same.`,
 func (s *fitVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVarP(&s.out, "out", "o", "", "write the posterior to `FILE`; needed")
-	flags.Method(c, &s.posterior)
-	flags.Answer(c, &s.posterior)
-	flags.Calibration(c, &s.calibrate)
-	flags.Tune(c, &s.posterior)
+	flags.Method(c)
+	flags.Answer(c)
+	flags.Calibration(c)
+	flags.Tune(c)
 	f.StringVar(&s.checkpoint, "checkpoint", "", "keep the state of --method nystrom in `FILE` while it passes over the data, or the choice of rows and the refit of --method kept, and go on from there where it exists; where memory was short of the rows that --within takes, it stays for a fit with more")
 	f.BoolVar(&s.inputs, "with-inputs", false, "put the training inputs into the file, so that the training data are not needed again")
 	f.BoolVar(&s.bundle, "bundle", false, "put the network and the training inputs into the file, so that it answers on a machine that has nothing else; it then holds personal data if the training rows do, but no paths")
 	f.BoolVar(&s.withoutInputs, "without-inputs", false, "of the training inputs put those of the inducing rows alone into the file of --bundle: it predicts, without scores of novelty, and names all rows by number and ID, but explains with --data alone")
-	f.StringVar(&s.posterior.File, "posterior", "", "with --without or --append: fit the posterior of `FILE` again with other training rows")
+	f.String("posterior", "", "with --without or --append: fit the posterior of `FILE` again with other training rows")
 	s.shard.add(c)
 	f.StringVar(&s.without, "without", "", "leave out the training rows listed in `FILE`, one row number a line, of the posterior of --posterior")
 	f.StringVar(&s.more, "append", "", "train on the training rows of `DATA` too, with the columns or shape of those of --posterior; of other data than those the file then holds all training inputs")
@@ -112,8 +109,8 @@ func (s *fitVerb) add(c *cobra.Command) {
 }
 
 func (s *fitVerb) check(c *cobra.Command) error {
-	if s.withoutInputs && s.posterior.File == "" {
-		if err := inference.CheckWithout(s.posterior.Method, s.posterior.Selection); err != nil {
+	if s.withoutInputs && s.common.File == "" {
+		if err := inference.CheckWithout(s.common.Task.Method.Name, s.common.Task.Method.Select); err != nil {
 			return job.Usagef("%v", err)
 		}
 	}
@@ -176,12 +173,12 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 	if err := o.ReadCheckpoint(c.Job, gp.MemoryBudget(s.common.Limits.Memory)); err != nil {
 		return err
 	}
-	p, err := problem.Open(ctx, c.Job, &s.common.Flags, s.posterior.File)
+	p, err := problem.Open(ctx, c.Job, &s.common.Flags, s.common.File)
 	if err != nil {
 		return err
 	}
 	var q *inference.Posterior
-	if s.posterior.File != "" {
+	if s.common.File != "" {
 		// Fit the posterior of the file again with other training rows.
 		s.inputs = s.inputs || p.Saved.Header.Inputs
 		old, flag := p, "--append"
@@ -204,9 +201,9 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 				return err
 			}
 		}
-		q, err = inference.FitAgain(ctx, c.Job, old, p, flag, s.calibrate)
+		q, err = inference.FitAgain(ctx, c.Job, old, p, flag, s.common.Calibrate())
 	} else if p, err = p.Grouped(ctx, c.Job); err == nil {
-		q, err = inference.FitCalibrated(ctx, c.Job, p, &s.posterior, o, s.calibrate)
+		q, err = inference.FitCalibrated(ctx, c.Job, p, s.common.Inference(), o, s.common.Calibrate())
 	}
 	if err != nil {
 		return err

@@ -29,8 +29,7 @@ import (
 )
 
 type forgetVerb struct {
-	common    flags.Common
-	posterior inference.Flags
+	common flags.Common
 
 	rows   []int  // of the original file
 	index  string // a file with them; "" for none
@@ -70,7 +69,7 @@ which the new file keeps the parameters of the refit to all rows.`,
 func (s *forgetVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVarP(&s.out, "out", "o", "", "write the posterior without the rows to `FILE`; needed")
-	f.StringVar(&s.posterior.File, "posterior", "", "forget rows of the posterior in `FILE`, which gpexplain fit wrote; needed")
+	f.String("posterior", "", "forget rows of the posterior in `FILE`, which gpexplain fit wrote; needed")
 	f.BoolVar(&s.inputs, "with-inputs", false, "put the training inputs that are left into the file, as where the old file has them, so that the rows can be deleted from the data too")
 }
 
@@ -94,7 +93,7 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 			return err
 		}
 	}
-	old, err := problem.Open(ctx, c.Job, &s.common.Flags, s.posterior.File)
+	old, err := problem.Open(ctx, c.Job, &s.common.Flags, s.common.File)
 	if err != nil {
 		return err
 	}
@@ -137,17 +136,17 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 		"largest_change_forgotten": "the same at a row that was forgotten",
 	}
 	r := &forgetReport{Schema: "funcgp/forget/1", Meanings: meanings, Rows: gone, Fit: q.Report(p, slices.Clone(c.Warnings))}
-	before, err := inference.Answer(ctx, c.Job, old, &s.posterior, "")
+	before, err := inference.Answer(ctx, c.Job, old, s.common.Inference(), "")
 	if err != nil {
 		return err
 	}
 	if err := r.prove(ctx, c, old, p, before, q); err != nil {
 		return err
 	}
-	if r.Before, err = forgetFileOf(ctx, s.posterior.File, old, before); err != nil {
+	if r.Before, err = forgetFileOf(ctx, s.common.File, old, before); err != nil {
 		return err
 	}
-	if r.Before.SHA256, err = inputfile.Sum(ctx, s.posterior.File); err != nil {
+	if r.Before.SHA256, err = inputfile.Sum(ctx, s.common.File); err != nil {
 		return err
 	}
 	if r.After, err = forgetFileOf(ctx, s.out, p, q); err != nil {

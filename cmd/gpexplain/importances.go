@@ -5,17 +5,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/inference"
-	"github.com/funcgp/funcgp/internal/problem"
 )
 
 type importancesVerb struct {
-	common    flags.Common
-	posterior inference.Flags
+	common flags.Common
 
 	top  int
 	html string
@@ -42,21 +38,16 @@ func (s *importancesVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	f.IntVar(&s.top, "top", 20, "list `K` training examples")
 	f.StringVar(&s.html, "html", "", "write the list and the sorted curve as a page to `FILE`")
-	flags.Method(c, &s.posterior)
-	flags.Answer(c, &s.posterior)
-	flags.Posterior(c, &s.posterior)
+	flags.Method(c)
+	flags.Answer(c)
+	flags.Posterior(c)
 }
 
 func (s *importancesVerb) run(ctx context.Context, c *console.Console) error {
-	p, err := problem.OpenGrouped(ctx, c.Job, &s.common.Flags, s.posterior.File)
+	post, err := s.common.Posterior(ctx, bare)
 	if err != nil {
 		return err
 	}
-	q, err := inference.Answer(ctx, c.Job, p, &s.posterior, "")
-	if err != nil {
-		return err
-	}
-	post := inference.Front(c.Job, p, q).(*funcgp.Posterior)
 	r, err := post.Importances(ctx, s.top)
 	if err != nil {
 		return err

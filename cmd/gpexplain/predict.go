@@ -19,15 +19,12 @@ import (
 )
 
 type predictVerb struct {
-	common    flags.Common
-	posterior inference.Flags
-	coder     coder.Flags
+	common flags.Common
+	coder  coder.Flags
 
-	weights   inference.WeightFlags
-	calibrate string
-	coverage  inference.CoverageFlags
+	coverage *float64
 
-	which     problem.RowFlags
+	which     funcgp.Query
 	link      string
 	samples   int
 	html, csv string
@@ -78,12 +75,12 @@ distance from that of training rows (typicality).` + inference.StructureHelp + i
 func (s *predictVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	flags.Rows(c, &s.which, "predict", "all")
-	flags.Method(c, &s.posterior)
-	flags.Answer(c, &s.posterior)
-	flags.Tune(c, &s.posterior)
-	flags.Posterior(c, &s.posterior)
-	flags.Weights(c, &s.weights)
-	flags.Calibration(c, &s.calibrate)
+	flags.Method(c)
+	flags.Answer(c)
+	flags.Tune(c)
+	flags.Posterior(c)
+	flags.Weights(c)
+	flags.Calibration(c)
 	flags.Coverage(c, &s.coverage)
 	s.coder.Add(c, false)
 	f.StringVar(&s.link, "link", "", "`METHOD` from outputs to probabilities: exact, qmc (quasi–Monte Carlo over the whole covariance of a softmax), probit, mc or bridge (default exact for one output, otherwise qmc)")
@@ -100,7 +97,7 @@ func (s *predictVerb) check(c *cobra.Command) error {
 	if c.Flags().Changed("samples") {
 		samples = s.samples
 	}
-	s.coder.SetPosterior(s.posterior.File, samples)
+	s.coder.SetPosterior(s.common.File, samples)
 	if err := s.coder.Check(c); err != nil {
 		return err
 	}
@@ -118,33 +115,26 @@ func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 	if s.coder.Asked() || problem.IsAutoencoder(ctx, &s.common.Flags) {
 		return coder.Predict(ctx, c, &s.common.Flags, &s.coder, &s.which)
 	}
-	p, err := problem.Open(ctx, c.Job, &s.common.Flags, s.posterior.File)
+	session, err := s.common.Session(ctx)
 	if err != nil {
 		return err
 	}
-	asked, err := s.which.Select(ctx, c.Job, p, 0)
+	rows, err := session.Select(ctx, &s.which, 0)
 	if err != nil {
 		return err
 	}
-	p, rows, err := p.GroupedFor(ctx, c.Job, asked)
+	post, err := session.Posterior(ctx, rows)
 	if err != nil {
 		return err
 	}
-	s.weights.Samples = s.samples
-	q, err := s.weights.Answer(ctx, c.Job, p, &s.posterior, s.calibrate)
-	if err != nil {
-		return err
-	}
-	post := inference.Front(c.Job, p, q).(*funcgp.Posterior)
-	asked = rows
-	return s.predict(ctx, c, post, inference.FrontRows(post, asked).(*funcgp.Rows))
+	return s.predict(ctx, c, post, rows)
 }
 
 // predict writes the predictions of rows, and what they say together, in every form that was asked for.
 func (s *predictVerb) predict(ctx context.Context, c *console.Console, post *funcgp.Posterior, rows *funcgp.Rows) error {
 	o := &funcgp.PredictOptions{Link: s.link, Samples: s.samples}
-	if s.coverage.Share != nil {
-		o.Coverage = *s.coverage.Share
+	if s.coverage != nil {
+		o.Coverage = *s.coverage
 	}
 	all, err := post.Summary(ctx, rows, o)
 	if err != nil {

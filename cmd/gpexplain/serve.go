@@ -19,16 +19,11 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/serve"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 )
 
 type serveVerb struct {
-	common    flags.Common
-	posterior inference.Flags
-
-	calibrate string
+	common flags.Common
 
 	addr, socket, portFile, decisions string
 	hosts                             []string
@@ -77,11 +72,11 @@ func (s *serveVerb) add(c *cobra.Command) {
 	f.DurationVar(&s.owner.idle, "idle-timeout", 0, "end after `TIME`, such as 10m, without a request")
 	f.StringVar(&s.decisions, "decisions", "", "append a line of JSON to `FILE` for each answer before it is given")
 	f.StringSliceVar(&s.hosts, "host", nil, "`NAMES`, beside localhost and addresses, by which pages and programs ask for this server; * is any")
-	flags.Method(c, &s.posterior)
-	flags.Answer(c, &s.posterior)
-	flags.Tune(c, &s.posterior)
-	flags.Posterior(c, &s.posterior)
-	flags.Calibration(c, &s.calibrate)
+	flags.Method(c)
+	flags.Answer(c)
+	flags.Tune(c)
+	flags.Posterior(c)
+	flags.Calibration(c)
 }
 
 func (s *serveVerb) check(c *cobra.Command) error {
@@ -91,7 +86,7 @@ func (s *serveVerb) check(c *cobra.Command) error {
 	if s.owner.idle < 0 || c.Flags().Changed("idle-timeout") && s.owner.idle == 0 {
 		return job.Usagef("--idle-timeout %v must be above 0", s.owner.idle)
 	}
-	return console.Distinct([]job.FlagPath{{Flag: "--decisions", Path: s.decisions}}, append(s.common.Files(), job.FlagPath{Flag: "--posterior", Path: s.posterior.File}))
+	return console.Distinct([]job.FlagPath{{Flag: "--decisions", Path: s.decisions}}, append(s.common.Files(), job.FlagPath{Flag: "--posterior", Path: s.common.File}))
 }
 
 func (s *serveVerb) run(ctx context.Context, c *console.Console) error {
@@ -285,13 +280,5 @@ func (s *serveVerb) announce(c *console.Console, addr net.Addr) error {
 // posteriorOf fits or loads the posterior.
 func (s *serveVerb) posteriorOf(ctx context.Context, c *console.Console) (*funcgp.Posterior, error) {
 	s.common.Data.InMemory = true
-	p, err := problem.OpenGrouped(ctx, c.Job, &s.common.Flags, s.posterior.File)
-	if err != nil {
-		return nil, err
-	}
-	q, err := inference.Answer(ctx, c.Job, p, &s.posterior, s.calibrate)
-	if err != nil {
-		return nil, err
-	}
-	return inference.Front(c.Job, p, q).(*funcgp.Posterior), nil
+	return s.common.Posterior(job.NewContext(ctx, c.Job), nil)
 }

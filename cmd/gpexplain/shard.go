@@ -99,7 +99,7 @@ func (s *fitVerb) pass(ctx context.Context, c *console.Console, p *problem.Probl
 	if err != nil {
 		return nil, err
 	}
-	m := s.posterior
+	m := *s.common.Inference()
 	if m.Method == "exact" { // the default
 		m.Method = "nystrom"
 	}
@@ -120,9 +120,8 @@ func (r *partReport) text(c *console.Console) error {
 func ordinal(i int) string { return fmt.Sprintf("one at position %d", i) }
 
 type mergeVerb struct {
-	common    flags.Common
-	calibrate string
-	missing   bool
+	common  flags.Common
+	missing bool
 
 	parts         []string
 	out, inducing string
@@ -168,7 +167,7 @@ func (s *mergeVerb) add(c *cobra.Command) {
 	f.StringVarP(&s.out, "out", "o", "", "write the posterior of all parts of a fit to `FILE`; needed for those")
 	f.StringVar(&s.inducing, "inducing-file", "", "what fit --select-only wrote, with which the parts were computed, is in `FILE` (default where it was)")
 	f.BoolVar(&s.missing, "missing", false, "print the numbers of the parts that none of PARTS holds, and do no more")
-	flags.Calibration(c, &s.calibrate)
+	flags.Calibration(c)
 }
 
 func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
@@ -185,7 +184,9 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 		}
 		q, posterior := merged.Question()
 		v := &explainVerb{common: s.common, which: problem.RowFlags(q.Rows), top: q.Top, terms: q.Terms, contrast: q.Contrast, kernel: q.Kernel(), merged: merged.Explanations()}
-		v.posterior.File, v.calibrate = posterior, q.Calibrate
+		if v.common.File = posterior; q.Calibrate == "none" {
+			v.common.Task.Calibrate = q.Calibrate
+		}
 		return v.run(ctx, c)
 	case scores:
 		merged, err := parts.MergeAudit(ctx, s.parts)
@@ -194,7 +195,9 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 		}
 		q, posterior := merged.Question()
 		v := &auditVerb{common: s.common, top: q.Top, merged: merged}
-		v.posterior.File, v.calibrate = posterior, q.Calibrate
+		if v.common.File = posterior; q.Calibrate == "none" {
+			v.common.Task.Calibrate = q.Calibrate
+		}
 		return v.run(ctx, c)
 	}
 	if _, err := os.Stat(s.parts[0]); s.out == "" && err == nil { // which may be a part of either
@@ -204,7 +207,7 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	p, q, err := inference.MergeSet(ctx, c.Job, &s.common.Flags, set, s.inducing, s.out, s.calibrate)
+	p, q, err := inference.MergeSet(ctx, c.Job, &s.common.Flags, set, s.inducing, s.out, s.common.Calibrate())
 	if err != nil {
 		return err
 	}

@@ -11,13 +11,10 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/inference"
-	"github.com/funcgp/funcgp/internal/problem"
 )
 
 type validateVerb struct {
 	common    flags.Common
-	posterior inference.Flags
 	tolerance float64
 }
 
@@ -45,20 +42,16 @@ tolerance.`,
 }
 
 func (s *validateVerb) add(c *cobra.Command) {
-	flags.Method(c, &s.posterior)
+	flags.Method(c)
 	c.Flags().Float64Var(&s.tolerance, "tolerance", 1e-8, "largest difference `X` allowed, relative to the largest entry")
 }
 
 func (s *validateVerb) run(ctx context.Context, c *console.Console) error {
-	p, err := problem.OpenGrouped(ctx, c.Job, &s.common.Flags, "")
+	post, err := s.common.Posterior(ctx, func(o *funcgp.FitOptions) { o.AtTheta = true })
 	if err != nil {
 		return err
 	}
-	q, err := inference.Fit(ctx, c.Job, p, &s.posterior, inference.Options{AtTheta: true, Linear: true})
-	if err != nil {
-		return err
-	}
-	v, err := inference.Front(c.Job, p, q).(*funcgp.Posterior).Validate(ctx, s.tolerance)
+	v, err := post.Validate(ctx, s.tolerance)
 	if err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ func (v *SavedFile) agree(ctx context.Context, f *Flags, kind FileKind) error {
 	texts := f.texts()
 	for _, s := range settings {
 		text := texts[s.flag]
-		if text == "" || s.flag == "train-count" || s.flag == "train-index" || s.flag == "calibrate" && (text == "none" || kind != PosteriorFile) {
+		if text == "" || s.flag == "train-count" || s.flag == "train-index" || s.flag == "calibrate" && (text == "none" || text == "skip" || kind != PosteriorFile) {
 			continue
 		}
 		typed, err := s.canonical(ctx, text)

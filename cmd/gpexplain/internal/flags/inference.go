@@ -17,13 +17,13 @@ var Values = map[string][]string{"data": {"digits", "mnist"}, "likelihood": prob
 	"tune-prior": inference.Tunings, "calibrate": inference.Calibrations, "structure": inference.Structures, "predictive": inference.Predictives}
 
 // Method defines the flags of a method.
-func Method(c *cobra.Command, s *inference.Flags) {
+func Method(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&s.Method, "method", "exact", "`METHOD` of the posterior: exact; kept, exact for the rows of all data that say something; subset, which takes part of the data; nystrom, which takes all data through inducing examples; parameters, exact for any number of rows by the precision of the P parameters, 8·P² bytes; or auto, which takes exact where that is quick, and else kept, parameters or nystrom, and says why")
-	f.IntVar(&s.Inducing, "inducing", 0, "`M` inducing examples of --method subset or nystrom, or with --select strength inducing rows (default as many as have 2000 outputs)")
-	f.Float64Var(&s.Within, "within", 0, "leave out rows that say nothing, so that for 99 % of a sample of test rows the variance is at most 1+`PART` times that of all rows; --method exact becomes kept, whose default is 0.05, and nystrom passes over the rows kept alone")
-	f.BoolVar(&s.Certify, "certify", false, "of --method kept: pass over all rows left out once more, for bounds of what they would change instead of estimates from a sample")
-	f.StringVar(&s.Selection, "select", "", "`HOW` to choose inducing examples: uniform, stratified, trace, greedy, rpcholesky or kmeans (default stratified by class, uniform for a regression); or, of --method nystrom, strength: single rows, each an example with a direction of its Λ, which say most")
+	f.String("method", "exact", "`METHOD` of the posterior: exact; kept, exact for the rows of all data that say something; subset, which takes part of the data; nystrom, which takes all data through inducing examples; parameters, exact for any number of rows by the precision of the P parameters, 8·P² bytes; or auto, which takes exact where that is quick, and else kept, parameters or nystrom, and says why")
+	f.Int("inducing", 0, "`M` inducing examples of --method subset or nystrom, or with --select strength inducing rows (default as many as have 2000 outputs)")
+	f.Float64("within", 0, "leave out rows that say nothing, so that for 99 % of a sample of test rows the variance is at most 1+`PART` times that of all rows; --method exact becomes kept, whose default is 0.05, and nystrom passes over the rows kept alone")
+	f.Bool("certify", false, "of --method kept: pass over all rows left out once more, for bounds of what they would change instead of estimates from a sample")
+	f.String("select", "", "`HOW` to choose inducing examples: uniform, stratified, trace, greedy, rpcholesky or kmeans (default stratified by class, uniform for a regression); or, of --method nystrom, strength: single rows, each an example with a direction of its Λ, which say most")
 }
 
 // Methods are the rules of the flags of a method, and of the flags that say at which precision it answers. The file of
@@ -85,26 +85,26 @@ var Parameters = func() []Rule {
 }()
 
 // Answer defines --at and --refit, which say what the answers are.
-func Answer(c *cobra.Command, s *inference.Flags) {
-	At(c, s)
-	c.Flags().BoolVar(&s.Refit, "refit", false, "take the mean of the refit, the linearized model at its optimum for the training rows, in place of the network's own output; the covariance, and the terms of explanations, are the refit's in either case")
+func Answer(c *cobra.Command) {
+	At(c)
+	c.Flags().Bool("refit", false, "take the mean of the refit, the linearized model at its optimum for the training rows, in place of the network's own output; the covariance, and the terms of explanations, are the refit's in either case")
 }
 
 // At defines --at.
-func At(c *cobra.Command, s *inference.Flags) {
-	c.Flags().StringVar(&s.At, "at", inference.AtMatch, "answer at the prior precision `WHICH`: match, at which the refit fits the training rows as the network does; stated, that of the training; or a number. --prior-precision, --prior and --tune-prior say it too")
+func At(c *cobra.Command) {
+	c.Flags().String("at", inference.AtMatch, "answer at the prior precision `WHICH`: match, at which the refit fits the training rows as the network does; stated, that of the training; or a number. --prior-precision, --prior and --tune-prior say it too")
 }
 
 // Tune defines --tune-prior.
-func Tune(c *cobra.Command, s *inference.Flags) {
+func Tune(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&s.Tune, "tune-prior", "", "answer at a prior precision chosen by `HOW` in place of the match: evidence, the log evidence; loo, leave-one-out predictions of training rows; both refit at every precision; or heldout, rows that were not trained on: validation rows, or the last 5000 training rows that are left (without a value: heldout)")
+	f.String("tune-prior", "", "answer at a prior precision chosen by `HOW` in place of the match: evidence, the log evidence; loo, leave-one-out predictions of training rows; both refit at every precision; or heldout, rows that were not trained on: validation rows, or the last 5000 training rows that are left (without a value: heldout)")
 	f.Lookup("tune-prior").NoOptDefVal = "heldout"
 }
 
 // Posterior defines --posterior.
-func Posterior(c *cobra.Command, s *inference.Flags) {
-	c.Flags().StringVar(&s.File, "posterior", "", "answer from the posterior in `FILE`, which gpexplain fit wrote, instead of fitting one")
+func Posterior(c *cobra.Command) {
+	c.Flags().String("posterior", "", "answer from the posterior in `FILE`, which gpexplain fit wrote, instead of fitting one")
 }
 
 // JoinTune writes --tune-prior and a value after it as one argument, since it may also stand without a value.
@@ -125,18 +125,18 @@ func JoinTune(args []string) []string {
 }
 
 // Calibration defines --calibrate.
-func Calibration(c *cobra.Command, method *string) {
-	c.Flags().StringVar(method, "calibrate", "loo", "scale the covariance, and the mean of classes, for probabilities and intervals by `HOW`: loo, by leave-one-out predictions of the training rows; heldout, by rows that were not trained on; or none")
+func Calibration(c *cobra.Command) {
+	c.Flags().String("calibrate", "loo", "scale the covariance, and the mean of classes, for probabilities and intervals by `HOW`: loo, by leave-one-out predictions of the training rows; heldout, by rows that were not trained on; or none")
 }
 
 // Coverage defines --coverage.
-func Coverage(c *cobra.Command, s *inference.CoverageFlags) {
-	OptionalFloat(c, &s.Share, "coverage", "for each row give an interval (a regression) or a set of classes that should hold the target of a share `P` of new rows, by jackknife+ from leave-one-out predictions, or by held-out rows with --calibrate heldout")
+func Coverage(c *cobra.Command, share **float64) {
+	OptionalFloat(c, share, "coverage", "for each row give an interval (a regression) or a set of classes that should hold the target of a share `P` of new rows, by jackknife+ from leave-one-out predictions, or by held-out rows with --calibrate heldout")
 }
 
-// Weights defines --structure and --predictive. samples is the flag of the number of draws.
-func Weights(c *cobra.Command, s *inference.WeightFlags) {
+// Weights defines --structure and --predictive.
+func Weights(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&s.Structure, "structure", "", "take the posterior over the parameters with the `STRUCTURE` full, diag, block (a block a layer), kfac, kfac-damped, last-layer, subnetwork or chain")
-	f.StringVar(&s.Predictive, "predictive", "glm", "`HOW` predictions are made: glm, of the linearized network; bnn, by drawing parameters and running the network; or linear, with the response linearized too")
+	f.String("structure", "", "take the posterior over the parameters with the `STRUCTURE` full, diag, block (a block a layer), kfac, kfac-damped, last-layer, subnetwork or chain")
+	f.String("predictive", "glm", "`HOW` predictions are made: glm, of the linearized network; bnn, by drawing parameters and running the network; or linear, with the response linearized too")
 }

@@ -3,6 +3,8 @@
 package flags
 
 import (
+	"cmp"
+	"context"
 	"maps"
 	"runtime"
 	"runtime/debug"
@@ -14,7 +16,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/internal/console"
+	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -24,6 +28,9 @@ import (
 type Common struct {
 	problem.Flags
 	Process
+	File string // of the posterior; "" fits one
+
+	console *console.Console
 
 	bind, inputColumns                       []string // NAME=VALUE
 	classes, classNames                      string
@@ -40,6 +47,7 @@ type Process struct {
 // back quotes are the names of values.
 func Problem(c *cobra.Command, con *console.Console, s *Common, withModel bool) {
 	f, o := c.Flags(), &s.Task.FitOptions
+	s.console = con
 	if withModel {
 		f.StringVar(&s.Model.File, "model", "", "trained network, an ONNX `FILE` (default the built-in network); explain takes several, A,B,...")
 		f.StringVar(&s.Model.Output, "output", "", "`NAME` of the tensor that is the output f: of several outputs, or any inside the graph")
@@ -186,13 +194,16 @@ func CheckProblem(c *cobra.Command, s *Common) error {
 		}
 	}
 	// What says how a verb comes by its posterior is among the options too, to be compared with the file of a posterior.
-	for name, to := range map[string]*string{"method": &o.Method.Name, "select": &o.Method.Select, "at": &o.Prior.At, "tune-prior": &o.Prior.Tune, "calibrate": &o.Calibrate} {
+	for name, to := range map[string]*string{"method": &o.Method.Name, "select": &o.Method.Select, "at": &o.Prior.At, "tune-prior": &o.Prior.Tune,
+		"calibrate": &o.Calibrate, "structure": &o.Structure, "predictive": &o.Predictive, "checkpoint": &o.Checkpoint} {
 		if set.Changed(name) {
 			*to = set.Lookup(name).Value.String()
 		}
 	}
-	if set.Changed("inducing") {
-		o.Method.Inducing, err = set.GetInt("inducing")
+	for name, to := range map[string]*int{"inducing": &o.Method.Inducing, "samples": &o.Samples} {
+		if err == nil && set.Changed(name) {
+			*to, err = set.GetInt(name)
+		}
 	}
 	if err == nil && set.Changed("within") {
 		o.Method.Within, err = set.GetFloat64("within")
@@ -202,17 +213,49 @@ func CheckProblem(c *cobra.Command, s *Common) error {
 			*to, err = set.GetBool(name)
 		}
 	}
+	if err != nil {
+		return err
+	}
 	posterior := ""
 	for _, name := range []string{"posterior", "inducing-file"} {
 		if set.Changed(name) {
 			posterior = set.Lookup(name).Value.String()
 		}
 	}
-	if err != nil {
-		return err
+	if set.Changed("posterior") {
+		s.File = posterior
 	}
+	o.Force = s.console.Force
 	return s.Check(posterior)
 }
+
+// Session reads the model and the data, or those of the file of a posterior.
+func (s *Common) Session(ctx context.Context) (*funcgp.Session, error) {
+	m, d, o := s.Model.ModelOptions, s.Data.DataOptions, s.Task.FitOptions
+	if s.File != "" {
+		return funcgp.StartFrom(ctx, s.File, &funcgp.OpenOptions{Model: m, Data: d, Fit: o})
+	}
+	return funcgp.Start(ctx, m, d, &o)
+}
+
+// Posterior fits the posterior, or reads it from its file. edit, which may be nil, changes the options first.
+func (s *Common) Posterior(ctx context.Context, edit func(o *funcgp.FitOptions)) (*funcgp.Posterior, error) {
+	with := *s
+	if edit != nil {
+		edit(&with.Task.FitOptions)
+	}
+	session, err := with.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return session.Posterior(ctx, nil)
+}
+
+// Inference are the options of the method.
+func (s *Common) Inference() *inference.Flags { return inference.FlagsOf(&s.Task.FitOptions) }
+
+// Calibrate is --calibrate with its default.
+func (s *Common) Calibrate() string { return cmp.Or(s.Task.Calibrate, "loo") }
 
 // assigned are the values of a flag of NAME=VALUE by name, nil for none. what says what they are.
 func assigned(list []string, cut func(string) (string, string), flag, what string) (map[string]string, error) {
