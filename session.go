@@ -99,7 +99,7 @@ func (s *Session) Posterior(ctx context.Context, rows *Rows) (*Posterior, error)
 	if rows == nil {
 		p, err = p.Grouped(ctx, c)
 	} else {
-		p, rows.asked.Subset, err = p.GroupedFor(ctx, c, rows.asked.Subset)
+		p, rows.asked, err = p.GroupedFor(ctx, c, rows.asked)
 	}
 	if err == nil && o.Prior.G {
 		p, err = inference.WithGPrior(ctx, c, p)
