@@ -1,7 +1,6 @@
 package funcgp
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"image"
@@ -56,42 +55,13 @@ func (r *Rows) Notes() []string { return append([]string(nil), r.asked.Notes...)
 
 // held are the rows of d in memory. Their inputs have the shape that the network takes, if it is known.
 func held(d *Data, net *network.Network) (*dataset.Data, error) {
-	n, dim := d.X.Dims()
-	if d.Y == nil || d.Y.RawMatrix().Rows != n {
-		return nil, fmt.Errorf("funcgp: X has %d rows, and Y must have as many", n)
-	}
-	r := &dataset.Stored{Shape: []int{dim}, Columns: d.Columns, X: dense.Contiguous(mat.DenseCopyOf(d.X)), Targets: dense.Contiguous(mat.DenseCopyOf(d.Y))}
-	for i := range n {
-		r.Rows = append(r.Rows, i)
-	}
+	var shape []int
 	if net != nil && len(net.InputShape()) > 1 {
-		r.Shape = net.InputShape()
-	} else if r.Columns == nil {
-		for j := range dim {
-			r.Columns = append(r.Columns, fmt.Sprint(j))
-		}
+		shape = net.InputShape()
 	}
-	if d.Weights != nil {
-		if len(d.Weights) != n {
-			return nil, fmt.Errorf("funcgp: %d Weights for %d rows X; give one for each", len(d.Weights), n)
-		}
-		for i, w := range d.Weights {
-			if !(w >= 0) || math.IsInf(w, 1) {
-				return nil, fmt.Errorf("funcgp: the weight of row %d is %v; give numbers of 0 or more", i, w)
-			}
-		}
-		r.Weights = slices.Clone(d.Weights)
-	}
-	r.Integer = len(r.Targets) == n && !slices.ContainsFunc(r.Targets, func(y float64) bool { return y != math.Trunc(y) })
-	if err := cmp.Or(dataset.Finite("X", r.X, dim, d.Columns), dataset.Finite("Y", r.Targets, len(r.Targets)/n, nil)); err != nil {
-		return nil, named(err)
-	}
-	out, err := r.Data("the rows").WithTrain(r, "the rows")
+	out, err := dataset.Matrices(d.X, d.Y, d.Weights, d.Columns, shape)
 	if err != nil {
 		return nil, named(err)
-	}
-	if d.Weights != nil {
-		out.Weights = "Weights"
 	}
 	return out, nil
 }

@@ -6,15 +6,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"image"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/npy"
@@ -158,92 +154,6 @@ func ReadInputs(ctx context.Context, path string, o *InputOptions) (*Rows, error
 		return nil, err
 	}
 	return o.inputs(t), nil
-}
-
-// Numbers are the rows of x, N×D, in the units of the data: pixels run from 0 to 255, whole numbers or not. Columns, if
-// any are given, name those of x, as the header of a table does; without them the order is that of the data. The numbers
-// are copied. The error is an *Error.
-func (o *InputOptions) Numbers(x mat.Matrix, columns []string) (*Rows, error) {
-	n, width := x.Dims()
-	d := size(o.Like.Shape)
-	t := &table{file: o.Name, n: n}
-	var places []int
-	switch {
-	case n == 0:
-		return nil, t.errorf("give at least one", "there are no rows")
-	case columns != nil && o.Like.Columns == nil:
-		return nil, t.errorf("leave the names of columns out", "the inputs have shape %v, and their numbers no names", o.Like.Shape)
-	case columns != nil && len(columns) != width:
-		return nil, t.errorf("name each", "%d names of columns, but there are %d columns", len(columns), width)
-	case columns != nil:
-		var err error
-		if places, err = Places(columns, o.Like.Columns, o.Spare, o.Name, 0); err != nil {
-			return nil, err
-		}
-	case width != d:
-		return nil, t.errorf(fmt.Sprintf("give rows of inputs of shape %v", o.Like.Shape), "%d numbers a row, want %d", width, d)
-	}
-	if o.MaxBytes > 0 && int64(n) > o.MaxBytes/int64(8*d) {
-		return nil, t.errorf("give fewer rows, or allow more memory", "%d rows of %d numbers take more than the %d bytes of memory that may be used", n, d, o.MaxBytes)
-	}
-	t.x = make([]float64, n*d)
-	for i := range n {
-		row := t.x[i*d : (i+1)*d]
-		if places == nil {
-			mat.Row(row, i, x)
-		} else {
-			for k, j := range places {
-				if row[k] = math.NaN(); j >= 0 { // else no input takes it
-					row[k] = x.At(i, j)
-				}
-			}
-		}
-		if err := o.take(row, i); err != nil {
-			return nil, err
-		}
-	}
-	rows := o.inputs(t)
-	rows.levels = o.pixels() && rows.whole // also where none is bright
-	return rows, nil
-}
-
-// take checks the numbers of row i in memory, and makes grey levels what a network takes.
-func (o *InputOptions) take(row []float64, i int) error {
-	if o.pixels() {
-		whole := o.whole()
-		for k, v := range row {
-			if !(v >= 0 && v <= 255) || o.Whole && v != math.Trunc(v) {
-				remedy := "give numbers from 0 to 255"
-				if o.Whole {
-					remedy = "give whole numbers from 0 to 255"
-				}
-				return &Error{File: o.Name, Place: fmt.Sprintf("row %d, %s", i, place(k, "")), Problem: fmt.Sprintf("%v is not a grey level", v), Remedy: remedy}
-			}
-			if !whole {
-				row[k] = v / 255
-			}
-		}
-		return nil
-	}
-	for k, v := range row {
-		if bad(v) && !(o.Spare != nil && o.Spare[k]) {
-			return notFinite(o.Name, i, column(o.Like.Columns, k), v)
-		}
-	}
-	return nil
-}
-
-// Drawn is a picture in memory, which is fitted to the inputs. The error is an *Error or, if ctx is done, its error.
-func (o *InputOptions) Drawn(ctx context.Context, img image.Image) (*Rows, error) {
-	fit, err := o.pictureOptions(ctx, o.Name)
-	if err != nil {
-		return nil, err
-	}
-	pixels, notes, err := o.fit(&picture.Picture{Image: img}, fit, o.Name)
-	if err != nil {
-		return nil, err
-	}
-	return o.inputs(&table{file: o.Name, n: 1, px: pixels, notes: notes}), nil
 }
 
 // seeker is what archives and pictures are read from.

@@ -43,24 +43,6 @@ func finite(file string, v []float64, width, lo int, column string) error {
 	return nil
 }
 
-// Finite refuses a number of rows in memory that is none, naming its row and column, which may have names.
-func Finite(name string, v []float64, width int, columns []string) error {
-	for i, x := range v {
-		if bad(x) {
-			return notFinite(name, i/width, column(columns, i%width), x)
-		}
-	}
-	return nil
-}
-
-// column describes column j by its name, if it has one.
-func column(names []string, j int) string {
-	if j < len(names) {
-		return place(j, names[j])
-	}
-	return place(j, "")
-}
-
 // notFinite is the error of a number that is none.
 func notFinite(file string, row int, column string, x float64) error {
 	return &Error{File: file, Place: fmt.Sprintf("row %d, %s", row, column), Problem: fmt.Sprintf("%v is not finite", x), Remedy: "fill it in or leave the row out"}

@@ -1,0 +1,166 @@
+package dataset
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"image"
+	"math"
+	"slices"
+	"strconv"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/picture"
+)
+
+// Matrices returns data whose training rows are x, N×D, with the targets y, N×T, and weights, which may be nil; there are no
+// other rows. The columns have names, nil for numbers; the inputs have a shape, nil for [D]. The numbers are copied. The
+// error is an *Error that names x and y as X and Y.
+func Matrices(x, y *mat.Dense, weights []float64, columns []string, shape []int) (*Data, error) {
+	n, dim := x.Dims()
+	t := &table{file: "X", n: n, shape: shape, columns: slices.Clone(columns), weights: slices.Clone(weights)}
+	if y == nil || y.RawMatrix().Rows != n {
+		return nil, t.errorf("give Y as many", "%d rows, but Y has other than that", n)
+	}
+	if shape == nil && columns == nil {
+		for j := range dim {
+			t.columns = append(t.columns, strconv.Itoa(j))
+		}
+	}
+	twice, repeats := repeated(columns)
+	switch {
+	case shape != nil && size(shape) != dim:
+		return nil, t.errorf("give rows of that shape", "%d columns, but the network takes inputs of shape %v", dim, shape)
+	case columns != nil && len(columns) != dim:
+		return nil, t.errorf("name each", "%d names of columns, but there are %d columns", len(columns), dim)
+	case repeats:
+		return nil, t.errorf("rename one", "two columns have the same name %s", quote(twice))
+	case weights != nil && len(weights) != n:
+		return nil, t.errorf("give one for each", "%d Weights for %d rows", len(weights), n)
+	}
+	for i, w := range weights {
+		if !(w >= 0) || math.IsInf(w, 1) {
+			return nil, t.errorf("give numbers of 0 or more", "the weight of row %d is %v", i, w)
+		}
+	}
+	t.x, t.y, t.targets = mat.DenseCopyOf(x).RawMatrix().Data, mat.DenseCopyOf(y).RawMatrix().Data, make([]string, y.RawMatrix().Cols)
+	if err := cmp.Or(allFinite("X", t.x, dim, columns), allFinite("Y", t.y, len(t.targets), nil)); err != nil {
+		return nil, err
+	}
+	const source = "the rows"
+	d := &Data{Name: source, Source: source, Inside: true, Columns: t.columns}
+	if weights != nil {
+		d.Weights = "Weights"
+	}
+	none := &table{file: source, files: []string{}}
+	t.file, t.files = source, none.files
+	if err := d.take([]*part{{name: "train", table: t}, {name: "valid", table: none}, {name: "test", table: none}}, nil); err != nil {
+		return nil, err
+	}
+	return d.finish()
+}
+
+// Numbers are the rows of x, N×D, in the units of the data: pixels run from 0 to 255, whole numbers or not. Columns, if
+// any are given, name those of x, as the header of a table does; without them the order is that of the data. The numbers
+// are copied. The error is an *Error.
+func (o *InputOptions) Numbers(x mat.Matrix, columns []string) (*Rows, error) {
+	n, width := x.Dims()
+	d := size(o.Like.Shape)
+	t := &table{file: o.Name, n: n}
+	var places []int
+	switch {
+	case n == 0:
+		return nil, t.errorf("give at least one", "there are no rows")
+	case columns != nil && o.Like.Columns == nil:
+		return nil, t.errorf("leave the names of columns out", "the inputs have shape %v, and their numbers no names", o.Like.Shape)
+	case columns != nil && len(columns) != width:
+		return nil, t.errorf("name each", "%d names of columns, but there are %d columns", len(columns), width)
+	case columns != nil:
+		var err error
+		if places, err = Places(columns, o.Like.Columns, o.Spare, o.Name, 0); err != nil {
+			return nil, err
+		}
+	case width != d:
+		return nil, t.errorf(fmt.Sprintf("give rows of inputs of shape %v", o.Like.Shape), "%d numbers a row, want %d", width, d)
+	}
+	if o.MaxBytes > 0 && int64(n) > o.MaxBytes/int64(8*d) {
+		return nil, t.errorf("give fewer rows, or allow more memory", "%d rows of %d numbers take more than the %d bytes of memory that may be used", n, d, o.MaxBytes)
+	}
+	t.x = make([]float64, n*d)
+	for i := range n {
+		row := t.x[i*d : (i+1)*d]
+		if places == nil {
+			mat.Row(row, i, x)
+		} else {
+			for k, j := range places {
+				if row[k] = math.NaN(); j >= 0 { // else no input takes it
+					row[k] = x.At(i, j)
+				}
+			}
+		}
+		if err := o.take(row, i); err != nil {
+			return nil, err
+		}
+	}
+	rows := o.inputs(t)
+	rows.levels = o.pixels() && rows.whole // also where none is bright
+	return rows, nil
+}
+
+// take checks the numbers of row i in memory, and makes grey levels what a network takes.
+func (o *InputOptions) take(row []float64, i int) error {
+	if o.pixels() {
+		whole := o.whole()
+		for k, v := range row {
+			if !(v >= 0 && v <= 255) || o.Whole && v != math.Trunc(v) {
+				remedy := "give numbers from 0 to 255"
+				if o.Whole {
+					remedy = "give whole numbers from 0 to 255"
+				}
+				return &Error{File: o.Name, Place: fmt.Sprintf("row %d, %s", i, place(k, "")), Problem: fmt.Sprintf("%v is not a grey level", v), Remedy: remedy}
+			}
+			if !whole {
+				row[k] = v / 255
+			}
+		}
+		return nil
+	}
+	for k, v := range row {
+		if bad(v) && !(o.Spare != nil && o.Spare[k]) {
+			return notFinite(o.Name, i, column(o.Like.Columns, k), v)
+		}
+	}
+	return nil
+}
+
+// Drawn is a picture in memory, which is fitted to the inputs. The error is an *Error or, if ctx is done, its error.
+func (o *InputOptions) Drawn(ctx context.Context, img image.Image) (*Rows, error) {
+	fit, err := o.pictureOptions(ctx, o.Name)
+	if err != nil {
+		return nil, err
+	}
+	pixels, notes, err := o.fit(&picture.Picture{Image: img}, fit, o.Name)
+	if err != nil {
+		return nil, err
+	}
+	return o.inputs(&table{file: o.Name, n: 1, px: pixels, notes: notes}), nil
+}
+
+// allFinite refuses a number of rows in memory that is none, naming its row and column, which may have names.
+func allFinite(name string, v []float64, width int, columns []string) error {
+	for i, x := range v {
+		if bad(x) {
+			return notFinite(name, i/width, column(columns, i%width), x)
+		}
+	}
+	return nil
+}
+
+// column describes column j by its name, if it has one.
+func column(names []string, j int) string {
+	if j < len(names) {
+		return place(j, names[j])
+	}
+	return place(j, "")
+}
