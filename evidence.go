@@ -111,7 +111,7 @@ func (s *evidenceSearch) study(ctx context.Context) (err error) {
 		return err
 	}
 	if len(e.Normalized) > 0 {
-		s.job.Warn(job.NewWarning("scale-free-layers", math.NaN(), math.NaN(), "Choose a precision by {optimize} {form} held-sites.",
+		s.job.Warn(job.NewWarning("scale-free-layers", math.NaN(), math.NaN(), "Choose a precision by {optimize} {form=held-sites}.",
 			"The outputs do not depend on the scale of %s, as before a normalization. The trained parameters are a mode for no Gaussian prior, and the evidence at them says nothing.", job.Cut(strings.Join(e.Normalized, ", "), 200)))
 	}
 	groups, common, err := s.groups(s.PerLayer)

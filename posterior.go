@@ -14,8 +14,8 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -115,18 +115,19 @@ func (p *Posterior) Close() error {
 
 // Warnings say what users of the answers should know: a jitter, a network that is no optimum, rows left out.
 // They are *linearize.Warning, which writes itself as JSON, and whose codes doc/warnings.md explains.
-func (p *Posterior) Warnings() []error { return p.worded(p.fit.Warnings) }
+func (p *Posterior) Warnings() []error { return plain(p.fit.Warnings) }
 
 // Remarks say how the network was read and the fit chosen, where nothing is wrong: a head that was removed, what no
 // training example explains. They are *linearize.Warning too.
-func (p *Posterior) Remarks() []error { return p.worded(p.fit.Remarks) }
+func (p *Posterior) Remarks() []error { return plain(p.fit.Remarks) }
 
-// worded is a list of warnings in the words of Go, or those of the command.
-func (p *Posterior) worded(list []error) []error {
-	if p.job.Words == option.Flags {
-		return slices.Clone(list)
+// plain are warnings as users have them.
+func plain(list []error) []error {
+	out := make([]error, len(list))
+	for i, err := range list {
+		out[i] = linearize.WarningOf(err)
 	}
-	return warningsInGo(list)
+	return out
 }
 
 // Report says how the posterior came about and what it rests on, with the warnings that calls under the context gave.
@@ -145,9 +146,6 @@ func (p *Posterior) reportOf(c *job.Job, q *inference.Posterior) result.Fit {
 		if !slices.ContainsFunc(all, func(o error) bool { return o.Error() == w.Error() }) {
 			all = append(all, w)
 		}
-	}
-	if all = p.worded(all); p.job.Words != option.Flags {
-		f.PriorPrecisionOrigin = inGo(f.PriorPrecisionOrigin)
 	}
 	f.Warnings, f.Remarks = result.Remarks(all)
 	return f

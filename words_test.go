@@ -2,7 +2,6 @@ package funcgp
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"reflect"
 	"regexp"
@@ -13,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // Errors and warnings name what a program writes, and not the flags of the command.
@@ -42,11 +41,13 @@ func TestErrorsNameGo(t *testing.T) {
 	}
 	library, err := os.ReadFile("doc/library.md")
 	require.NoError(t, err)
-	for flag, name := range goNames {
-		require.Equal(t, "give "+name+" 3 and "+name, inGo("give --"+flag+" 3 and --"+flag))
-		where, field, ok := strings.Cut(name, ".")
+	for _, o := range option.Table {
+		if o.Go == "" {
+			continue
+		}
+		where, field, ok := strings.Cut(o.Go, ".")
 		if !ok {
-			where, field = "", name
+			where, field = "", o.Go
 		}
 		found := false
 		for of, value := range map[string]any{"Model": Model{}, "Data": Data{}, "Method": Method{}, "FitOptions": FitOptions{}, "SaveOptions": SaveOptions{}, "PredictOptions": PredictOptions{}, "ExplainOptions": ExplainOptions{}, "Limits": Limits{}} {
@@ -54,17 +55,9 @@ func TestErrorsNameGo(t *testing.T) {
 				found = true
 			}
 		}
-		require.True(t, found || slices.Contains([]string{"Precision", "WeightDecay", "Tuned"}, name), "no %s", name)
+		require.True(t, found || slices.Contains([]string{"Precision", "WeightDecay", "Tuned"}, o.Go), "no %s", o.Go)
+		require.Contains(t, string(library), "`--"+o.Name+"`", "doc/library.md has all in a table")
 	}
-	for flag := range goNames { // doc/library.md has them all in a table
-		require.Contains(t, string(library), "`--"+flag+"`", "doc/library.md")
-	}
-	require.Equal(t, "name the split by --split", inGo("name the split by --split"))
-	list := warningsInGo([]error{errors.New("raise --max-memory"), linearize.NewWarning("c", 1, 2, "Give --tune-prior.", "it is --within.")})
-	inLibrary := warningsInGo([]error{linearize.NewWarning("taken-for-constants", 1, 2, "Name what was learnt in ReadOptions.Learn.", "a tensor was.")})
-	require.Equal(t, "a tensor was. Name what was learnt in Model.Learn (gpexplain inspect lists all).", inLibrary[0].Error())
-	require.Equal(t, "raise Limits.Memory", list[0].Error())
-	require.Equal(t, "it is Method.Within. Give Tuned.", list[1].Error())
 }
 
 // A field of an answer and its member in JSON have one name.

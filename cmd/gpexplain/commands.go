@@ -17,6 +17,7 @@ import (
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -166,7 +167,7 @@ func (v *verb) command(con *console.Console, common *flags.Common) *cobra.Comman
 		// Nothing is written over what is read or written, and into no folder that takes no file.
 		inputs := append(common.Files(), pathsOf(c, slices.Concat([]string{"posterior", "test-index", "input", "inducing-file"}, v.reads))...)
 		for _, operand := range args {
-			inputs = append(inputs, job.FlagPath{Flag: v.operand, Path: operand})
+			inputs = append(inputs, job.FlagPath{Flag: option.Plain(v.operand), Path: operand})
 		}
 		if v.files != nil {
 			inputs = append(inputs, v.files()...)
@@ -190,7 +191,7 @@ func (v *verb) command(con *console.Console, common *flags.Common) *cobra.Comman
 			}
 		}
 		if err := v.run(job.NewContext(c.Context(), con.Job), con); err != nil {
-			return problem.InFlags(err, c.Flags().Changed("posterior"))
+			return problem.LessMemory(err, c.Flags().Changed("posterior"))
 		}
 		return con.Verdict()
 	}
@@ -201,7 +202,7 @@ func (v *verb) command(con *console.Console, common *flags.Common) *cobra.Comman
 func pathsOf(c *cobra.Command, names []string) (list []job.FlagPath) {
 	for _, name := range names {
 		if f := c.Flags().Lookup(name); f != nil {
-			list = append(list, job.FlagPath{Flag: "--" + name, Path: f.Value.String()})
+			list = append(list, job.FlagPath{Flag: option.Named(name), Path: f.Value.String()})
 		}
 	}
 	return list

@@ -16,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -103,7 +104,7 @@ func (to *changedData) fit(ctx context.Context, c *console.Console, p *problem.P
 	if to == nil {
 		return nil
 	}
-	m, err := inference.Counterfactual(ctx, c.Job, p, q, to.flag)
+	m, err := inference.Counterfactual(ctx, c.Job, p, q, option.Plain(to.flag))
 	if err != nil {
 		return err
 	}
@@ -149,7 +150,7 @@ func (s *changeFlags) find(p *problem.Problem) (*changedData, error) {
 		return nil, fmt.Errorf("--flip is for labels, but %s has the %s likelihood; use --without", p.Model.Name, p.Task.Likelihood.Name())
 	}
 	var err error
-	if to.at, err = p.TrainPositions(s.flag(), s.rows); err != nil {
+	if to.at, err = p.TrainPositions(option.Plain(s.flag()), s.rows); err != nil {
 		return nil, err
 	}
 	left := p.Examples.Y
@@ -186,5 +187,5 @@ func (s *changeFlags) find(p *problem.Problem) (*changedData, error) {
 			to.says.LabelNames = append(to.says.LabelNames, names[class])
 		}
 	}
-	return to, p.CheckLeft(s.flag(), left, gone)
+	return to, p.CheckLeft(option.Plain(s.flag()), left, gone)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -181,7 +182,7 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 	if s.common.File != "" {
 		// Fit the posterior of the file again with other training rows.
 		s.inputs = s.inputs || p.Saved.Header.Inputs
-		old, flag := p, "--append"
+		old, flag := p, option.Named("append")
 		if s.more != "" {
 			var inside bool
 			if p, inside, err = p.WithRows(ctx, c.Job, s.more, s.moreIndex); err != nil {
@@ -192,7 +193,7 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 				c.Note("%s holds the training inputs, as they are from several files", s.out)
 			}
 		} else {
-			flag = "--without " + s.without
+			flag = option.Set("without", s.without)
 			rows, err := dataset.ReadRows(ctx, s.without)
 			if err != nil {
 				return err

@@ -17,6 +17,7 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -48,7 +49,7 @@ read of any model.`,
 					out.Operators = append(out.Operators, operatorInfo{o.Name, o.Group, o.Note})
 				}
 				for _, u := range network.UnreadOperators() {
-					out.Unread = append(out.Unread, unreadInfo{strings.Fields(u.Operators), u.Reason, u.Cure})
+					out.Unread = append(out.Unread, unreadInfo{strings.Fields(u.Operators), u.Reason, u.Message().In(option.Flags)})
 				}
 				if c.JSON {
 					return json.NewEncoder(c.Out).Encode(out)

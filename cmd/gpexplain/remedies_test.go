@@ -309,7 +309,7 @@ func (r *remedyReader) read(message string) (remedies [][]edit) {
 		}
 	}
 	more := r.flags(advice)
-	if len(named) > 0 && (strings.Contains(advice, "leave it out, and ") || strings.Contains(advice, "leave it out")) || strings.Contains(advice, "leave the flag out") {
+	if len(named) > 0 && (strings.Contains(advice, "leave it out, and ") || strings.Contains(advice, "leave it out")) {
 		if strings.Contains(advice, "leave it out, and ") && len(more) > 0 {
 			more[0] = append([]edit{{flag: named[0], drop: true}}, more[0]...)
 		} else {

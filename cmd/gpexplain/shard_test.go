@@ -198,7 +198,7 @@ func TestMergeTerms(t *testing.T) {
 	files := parts("posterior", 3)
 	require.Contains(t, refuse(t, 1, "merge", files[0], files[2]), "part 1/3: 1 of 3 parts are missing")
 	raw := parts("raw", 3, "--terms", "raw")
-	require.Contains(t, refuse(t, 1, "merge", files[0], raw[1], files[2]), raw[1]+": part 1/3 is of another pass than "+files[0]+": they differ in --top, --terms")
+	require.Contains(t, refuse(t, 1, "merge", files[0], raw[1], files[2]), raw[1]+": part 1/3 is of another pass than "+files[0]+": they differ in top, terms")
 	require.Contains(t, refuse(t, 2, "merge", "-o", "a", files[0]), "are for parts of a fit")
 	bad := []byte(read(t, files[1]))
 	bad[len(bad)/2] ^= 8

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/funcgp/funcgp/internal/npy"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 func isNumPy(path string) bool { return isNumPyFile(path) || isArchive(path) }
@@ -26,7 +27,7 @@ func numpyError(file string, err error) error {
 		return err
 	}
 	text, remedy, _ := strings.Cut(err.Error(), "; ")
-	return &Error{File: file, Problem: text, Remedy: remedy}
+	return &Error{File: file, Problem: text, Remedy: option.Plain(remedy)}
 }
 
 // Names of the arrays of a .npz file, by what they hold. Those of a part have its
@@ -148,7 +149,7 @@ func arraysOfArchive(ctx context.Context, path string, l layout, endings []strin
 	}
 	for _, name := range []string{l.target, l.id, l.weight} {
 		if name != "" && l.like == nil && !z.Has(name) && !z.Has(name+end) {
-			return nil, &Error{File: path, Problem: "there is no array " + quote(name), Remedy: "choose from " + QuoteList(z.Names)}
+			return nil, &Error{File: path, Problem: "there is no array " + quote(name), Remedy: option.Textf("choose from %s", QuoteList(z.Names))}
 		}
 	}
 	a, own := &arrays{}, []string{end}
@@ -403,7 +404,7 @@ func (t *table) fillWeights(weights *npy.Array) error {
 	return nil
 }
 
-func (t *table) errorf(remedy, format string, a ...any) error {
+func (t *table) errorf(remedy option.Text, format string, a ...any) error {
 	return &Error{File: t.file, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
 }
 
@@ -472,7 +473,7 @@ func (t *table) fillTargets(y *npy.Array, name string) error {
 	}
 	if labels := largestShares(t.y, width); labels != nil && !t.real {
 		t.y, t.shares, t.kinds = labels, t.y, width
-		t.notes = append(t.notes, sharesNote)
+		t.notes = append(t.notes, SharesNote)
 		return nil
 	}
 	t.targets = nil
@@ -484,7 +485,8 @@ func (t *table) fillTargets(y *npy.Array, name string) error {
 
 const oneHotNote = "each row of targets has a single one, which is taken as the label"
 
-const sharesNote = "each row of targets has shares of 1, which are taken as soft labels; --likelihood gaussian takes them as numbers"
+// SharesNote is the note of Data whose targets would be numbers by another likelihood.
+const SharesNote = "each row of targets has shares of 1, which are taken as soft labels"
 
 // largestShares returns the places of the largest of the shares in rows that sum to 1, and divides them by their sum; nil
 // where some row is different.

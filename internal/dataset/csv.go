@@ -88,10 +88,10 @@ func (d *Data) takeOneHot(parts []*part) {
 		if labels[p.table] = largestShares(p.table.y, width); labels[p.table] == nil {
 			return
 		}
-		note = sharesNote
+		note = SharesNote
 	}
 	for t, y := range labels {
-		if note == sharesNote {
+		if note == SharesNote {
 			t.shares = t.y
 		}
 		t.y, t.targets, t.kinds = y, []string{d.Target}, width

@@ -224,7 +224,7 @@ func TestOneHot(t *testing.T) {
 	d = open(single+"4,.1,.3005,.6\n", OpenOptions{})
 	require.Equal(t, []int{1, 2, 1, 2}, d.Train.Labels)
 	require.InDeltaSlice(t, []float64{0, 1, 0, 0, 0, 1, 0, 1, 0, .3005 / 1.0005, .1 / 1.0005, .6 / 1.0005}, d.Train.Shares, 1e-15)
-	require.Equal(t, []string{sharesNote}, d.Notes)
+	require.Equal(t, []string{SharesNote}, d.Notes)
 	sub = testref.Must(d.Train.Select(&SelectOptions{Rows: []int{3}}))(t)
 	require.Equal(t, d.Train.Shares[9:], sub.Shares)
 	require.Equal(t, d.Train.Shares[9:], testref.Must(d.Stored(t.Context(), sub, nil))(t).Shares)

@@ -248,7 +248,7 @@ func TestOpenMNISTOffline(t *testing.T) {
 	_, err := Open(context.Background(), "mnist", o)
 	require.ErrorContains(t, err, "mnist: train-images-idx3-ubyte.gz: cannot be downloaded: ")
 	require.ErrorContains(t, err, "404 Not Found; without a network, put the four files train-images-idx3-ubyte, ")
-	require.ErrorContains(t, err, " into "+filepath.Join(o.CacheDir, "mnist")+", or name a directory that holds the four files with --data DIR")
+	require.ErrorContains(t, err, " into "+filepath.Join(o.CacheDir, "mnist")+", or name a directory that holds the four files with Data.Source DIR")
 	require.NotContains(t, err.Error(), "\n")
 
 	ctx, cancel := context.WithCancel(context.Background())

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/par"
 )
 
@@ -28,7 +29,7 @@ func openDir(ctx context.Context, dir string, most int64) (*Data, error) {
 	if !slices.ContainsFunc(files[:], func(f idxFile) bool { return f.path != "" }) {
 		return nil, &Error{
 			File: dir, Problem: "holds no IDX files",
-			Remedy: "it should hold " + strings.Join(idxStems[:], ", ") + ", plain or .gz",
+			Remedy: option.Textf("it should hold %s, plain or .gz", strings.Join(idxStems[:], ", ")),
 		}
 	}
 	if err := par.Do(ctx, len(files), func(i int) error {

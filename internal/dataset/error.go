@@ -8,17 +8,19 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // Error says what is wrong with a data file, where, and what to do about it.
 // Its text is one line.
 type Error struct {
-	File    string // the file, directory or data set
-	Line    int    // 1-based line of a text file; 0 if it has no lines
-	Place   string // a row, column or byte offset; may be empty
-	Problem string // what is wrong
-	Remedy  string // what the user can do; may be empty
-	Err     error  // the cause; may be nil
+	File    string      // the file, directory or data set
+	Option  option.Text // in place of File: the option that lists the rows
+	Line    int         // 1-based line of a text file; 0 if it has no lines
+	Place   string      // a row, column or byte offset; may be empty
+	Problem string      // what is wrong
+	Remedy  option.Text // what the user can do; may be empty
+	Err     error       // the cause; may be nil
 
 	// Field is the field that is no number where one must be; nil for other errors.
 	Field *Field
@@ -37,10 +39,13 @@ type Field struct {
 var _ error = (*Error)(nil)
 
 // Error returns "file:line: place: problem: cause; remedy".
-func (e *Error) Error() string {
-	s := e.File
+func (e *Error) Error() string { return e.Message().String() }
+
+// Message is the text of the error with its options.
+func (e *Error) Message() option.Text {
+	s := e.Option + option.Plain(e.File)
 	if e.Line > 0 {
-		s += ":" + strconv.Itoa(e.Line)
+		s += option.Textf(":%d", e.Line)
 	}
 	cause := ""
 	if e.Err != nil {
@@ -56,12 +61,12 @@ func (e *Error) Error() string {
 		if s != "" {
 			s += ": "
 		}
-		s += part
+		s += option.Plain(part)
 	}
 	if e.Remedy != "" {
 		s += "; " + e.Remedy
 	}
-	return strings.NewReplacer("\n", " ", "\r", " ").Replace(s)
+	return option.Text(strings.NewReplacer("\n", " ", "\r", " ").Replace(string(s)))
 }
 
 // Unwrap returns the cause.

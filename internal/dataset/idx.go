@@ -9,6 +9,8 @@ import (
 	"io"
 
 	"github.com/klauspost/compress/gzip"
+
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // Limits of an IDX file. Larger files are refused before memory is allocated.
@@ -42,7 +44,7 @@ func readIDXFile(ctx context.Context, path string, rank int, most int64) (*idx, 
 // number, the dimensions and the rows. As the dimensions may be false, memory is taken as the
 // bytes come.
 func readIDX(r io.Reader, name string, rank int, most int64) (*idx, error) {
-	fail := func(place int, err error, remedy, format string, a ...any) (*idx, error) {
+	fail := func(place int, err error, remedy option.Text, format string, a ...any) (*idx, error) {
 		return nil, &Error{File: name, Place: fmt.Sprintf("byte %d", place), Problem: fmt.Sprintf(format, a...), Err: err, Remedy: remedy}
 	}
 	b := bufio.NewReaderSize(r, 1<<16)

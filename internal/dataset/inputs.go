@@ -14,6 +14,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/npy"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/picture"
 )
@@ -224,7 +225,7 @@ func (o *InputOptions) pixels() bool { return o.Like.Images() && o.Like.hasPixel
 
 // pictureOptions say how pictures are fitted to the data.
 func (o *InputOptions) pictureOptions(ctx context.Context, name string) (*picture.Options, error) {
-	fail := func(remedy, format string, a ...any) (*picture.Options, error) {
+	fail := func(remedy option.Text, format string, a ...any) (*picture.Options, error) {
 		return nil, &Error{File: name, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
 	}
 	shape := o.Like.Shape
@@ -388,7 +389,7 @@ func (o *InputOptions) fromArray(x, ids *npy.Array, name string) (*Rows, error) 
 	d := size(o.Like.Shape)
 	t := &table{file: name}
 	if x.Text != nil || x.Len() == 0 || x.Len() != d && (len(x.Shape) < 2 || x.Len() != x.Shape[0]*d) {
-		return nil, t.errorf(fmt.Sprintf("save N×%d numbers, or inputs of shape %v", d, o.Like.Shape), "inputs have shape %v and the type %s, but an input has %d numbers", x.Shape, x.Type, d)
+		return nil, t.errorf(option.Textf("save N×%d numbers, or inputs of shape %v", d, o.Like.Shape), "inputs have shape %v and the type %s, but an input has %d numbers", x.Shape, x.Type, d)
 	}
 	t.n = x.Len() / d
 	if x.Bytes != nil && o.pixels() {
@@ -461,7 +462,7 @@ func (o *InputOptions) columns(in *records, rec []string) (*columns, error) {
 	if want := d + min(c.id+1, 1); len(rec) != want {
 		return nil, &Error{
 			File: in.name, Line: in.line(0), Problem: fmt.Sprintf("%d numbers, want %d", len(rec), want),
-			Remedy: fmt.Sprintf("write rows of inputs of shape %v", o.Like.Shape),
+			Remedy: option.Textf("write rows of inputs of shape %v", o.Like.Shape),
 		}
 	}
 	return c, nil

@@ -11,6 +11,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/picture"
 )
 
@@ -82,7 +83,7 @@ func (o *InputOptions) Numbers(x mat.Matrix, columns []string) (*Rows, error) {
 			return nil, err
 		}
 	case width != d:
-		return nil, t.errorf(fmt.Sprintf("give rows of inputs of shape %v", o.Like.Shape), "%d numbers a row, want %d", width, d)
+		return nil, t.errorf(option.Textf("give rows of inputs of shape %v", o.Like.Shape), "%d numbers a row, want %d", width, d)
 	}
 	if o.MaxBytes > 0 && int64(n) > o.MaxBytes/int64(8*d) {
 		return nil, t.errorf("give fewer rows, or allow more memory", "%d rows of %d numbers take more than the %d bytes of memory that may be used", n, d, o.MaxBytes)
@@ -114,7 +115,7 @@ func (o *InputOptions) take(row []float64, i int) error {
 		whole := o.whole()
 		for k, v := range row {
 			if !(v >= 0 && v <= 255) || o.Whole && v != math.Trunc(v) {
-				remedy := "give numbers from 0 to 255"
+				remedy := option.Text("give numbers from 0 to 255")
 				if o.Whole {
 					remedy = "give whole numbers from 0 to 255"
 				}

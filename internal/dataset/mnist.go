@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // mnistMD5 holds the checksums of MNIST's four compressed files.
@@ -44,7 +46,7 @@ func openMNIST(ctx context.Context, o *OpenOptions) (*Data, error) {
 		}
 		if err := f.fetch(ctx, dir, stem+".gz", f.sums[stem+".gz"]); err != nil {
 			e := &Error{File: "mnist", Place: stem + ".gz", Problem: "cannot be downloaded", Err: err}
-			e.Remedy = "without a network, put the four files " + strings.Join(idxStems[:], ", ") + " (.gz or not) into " + dir + ", or " + byHand
+			e.Remedy = option.Textf("without a network, put the four files %s (.gz or not) into %s, or %v", strings.Join(idxStems[:], ", "), dir, byHand)
 			if ctx.Err() != nil {
 				e.Problem, e.Err, e.Remedy = "the download was stopped", ctx.Err(), "run again to go on with this file"
 			}
@@ -63,7 +65,7 @@ func openMNIST(ctx context.Context, o *OpenOptions) (*Data, error) {
 	return d, nil
 }
 
-const byHand = "name a directory that holds the four files with --data DIR"
+const byHand option.Text = "name a directory that holds the four files with {data} DIR"
 
 // newFetcher takes the download's settings from the options.
 func newFetcher(o *OpenOptions) *fetcher {

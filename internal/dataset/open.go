@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // OpenOptions configures Open. Nil and zero values mean the defaults.
@@ -106,7 +108,7 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 			}
 			for _, v := range n {
 				if v < 0 || v > digitsMost {
-					return nil, &Error{File: name, Problem: fmt.Sprintf("%d rows of digits", v), Remedy: fmt.Sprintf("ask for 0 to %d", digitsMost)}
+					return nil, &Error{File: name, Problem: fmt.Sprintf("%d rows of digits", v), Remedy: option.Textf("ask for 0 to %d", digitsMost)}
 				}
 			}
 			return Digits(o.Seed, n[0], n[1]), nil

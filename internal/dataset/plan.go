@@ -7,6 +7,8 @@ import (
 	"io"
 	"math"
 	"strings"
+
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // rowBytes is about how many bytes a row with T targets takes beside its inputs: its number, its
@@ -82,7 +84,7 @@ func (g guess) plan(name string, targets int, stay bool, most int64) error {
 	if need *= g.rows; most <= 0 || surely*need <= float64(most) {
 		return nil
 	}
-	what, remedy := fmt.Sprintf("its about %.0f rows of %d fields take", about(g.rows), g.fields), "give fewer rows, or allow more memory"
+	what, remedy := fmt.Sprintf("its about %.0f rows of %d fields take", about(g.rows), g.fields), option.Text("give fewer rows, or allow more memory")
 	if stay {
 		what = fmt.Sprintf("what is kept of its about %.0f rows takes", about(g.rows))
 	} else if strings.HasSuffix(strings.ToLower(name), ".gz") {

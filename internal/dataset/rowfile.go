@@ -17,6 +17,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/npy"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // A numpyFile is the rows of a .npy file.
@@ -427,7 +428,7 @@ func (f *tableRows) read(ctx context.Context, dst []float64, lo int) error {
 
 // fill implements columnFile.
 func (f *tableRows) fill(ctx context.Context, t *table, c *columns, _ map[string]string, most int64) error {
-	fail := func(remedy, format string, a ...any) error {
+	fail := func(remedy option.Text, format string, a ...any) error {
 		return &Error{File: f.name, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
 	}
 	f.columns = c

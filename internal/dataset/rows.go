@@ -307,7 +307,7 @@ func (s *Rows) place(i int) int {
 func (s *Rows) checkKnown() error {
 	for i := 0; s.held != nil && i < s.n; i++ {
 		if _, known := s.held[s.place(i)]; !known {
-			return &Error{File: s.File, Place: fmt.Sprintf("row %d", s.Row(i)), Problem: "the inputs of this training row were left out of the file", Remedy: "give --data with the training data"}
+			return &Error{File: s.File, Place: fmt.Sprintf("row %d", s.Row(i)), Problem: "the inputs of this training row were left out of the file", Remedy: "give {data} with the training data"}
 		}
 	}
 	return nil

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // Scaling standardizes inputs or targets: x ← (x − Mean)/Scale. Both have one
@@ -151,7 +153,7 @@ func bad(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 // rows that each gives, of columns of a channel that follow one another, or with last have one of each channel by turns. It finds a constant one by comparing values, since the rounded mean would give it
 // a tiny spread. Each number is divided by one before it is added, and the sum by all. The error names the
 // one whose spread is too large.
-func scalingOf(k int, last bool, one, all float64, kind, remedy string, each func(do func(x *mat.Dense)) error) (*Scaling, error) {
+func scalingOf(k int, last bool, one, all float64, kind string, remedy option.Text, each func(do func(x *mat.Dense)) error) (*Scaling, error) {
 	s := &Scaling{Mean: make([]float64, k), Scale: make([]float64, k)}
 	value, constant := make([]float64, k), slices.Repeat([]bool{true}, k)
 	numbers := func(do func(c int, v float64)) error {
@@ -344,7 +346,7 @@ func ReadScaling(ctx context.Context, path string) (*ScalingFile, error) {
 	return s, err
 }
 
-const scalingRemedy = `write {"mean": [...], "sd": [...]}, or {"inputs": {...}, "targets": {...}} with such objects`
+var scalingRemedy = option.Plain(`write {"mean": [...], "sd": [...]}, or {"inputs": {...}, "targets": {...}} with such objects`)
 
 // part reads one object with means and deviations.
 func (s *ScalingFile) part(object map[string]any, within string) (*scalingPart, error) {
@@ -432,7 +434,7 @@ func (s *ScalingFile) numbers(v any, what string, columns []string, none float64
 				return fail("names of columns, but pictures have none")
 			}
 			if j < 0 {
-				return nil, &Error{File: s.path, Place: what, Problem: "there is no column " + quote(name), Remedy: "choose from " + QuoteList(columns)}
+				return nil, &Error{File: s.path, Place: what, Problem: "there is no column " + quote(name), Remedy: option.Textf("choose from %s", QuoteList(columns))}
 			}
 			x, ok := v[name].(float64)
 			if !ok {

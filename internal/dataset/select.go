@@ -9,14 +9,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // SelectOptions says which rows of a part to take. The zero value takes all.
 type SelectOptions struct {
-	Classes []int  // keep rows of these labels and number the classes in this order; nil keeps every row
-	Count   int    // take the first Count kept rows, in file order; 0 takes all
-	Rows    []int  // take these rows of the original file, in this order; nil takes no list
-	From    string // the file or flag with Rows, for messages
+	Classes []int       // keep rows of these labels and number the classes in this order; nil keeps every row
+	Count   int         // take the first Count kept rows, in file order; 0 takes all
+	Rows    []int       // take these rows of the original file, in this order; nil takes no list
+	From    option.Text // the file or option with Rows, for messages
 }
 
 // Select returns those of the rows that o asks for. It is an error, which names the row or
@@ -27,7 +29,7 @@ func (s *Rows) Select(o *SelectOptions) (*Rows, error) {
 	if o == nil {
 		o = &SelectOptions{}
 	}
-	fail := func(remedy, format string, a ...any) (*Rows, error) {
+	fail := func(remedy option.Text, format string, a ...any) (*Rows, error) {
 		return nil, &Error{File: s.File, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
 	}
 	switch {
@@ -57,13 +59,13 @@ func (s *Rows) Select(o *SelectOptions) (*Rows, error) {
 	}
 	if o.Rows != nil {
 		if len(o.Rows) == 0 {
-			return nil, &Error{File: o.From, Problem: "the list of rows is empty", Remedy: "name at least one row"}
+			return nil, &Error{Option: o.From, Problem: "the list of rows is empty", Remedy: "name at least one row"}
 		}
 		pos, seen := make([]int, 0, min(len(o.Rows), s.Len())), make([]bool, s.Len())
 		for _, row := range o.Rows {
 			p, err := s.Lookup(row)
 			if e := (*Error)(nil); o.From != "" && errors.As(err, &e) {
-				e.Place, e.File = e.Place+" of "+e.File, o.From
+				e.Place, e.File, e.Option = e.Place+" of "+e.File, "", o.From
 			}
 			if err != nil {
 				return nil, err
@@ -75,7 +77,7 @@ func (s *Rows) Select(o *SelectOptions) (*Rows, error) {
 				wrong = fmt.Sprintf("has label %s, which is not one of the classes %s", s.ClassName(s.Labels[p]), s.classList(o.Classes))
 			}
 			if wrong != "" {
-				return nil, &Error{File: o.From, Place: fmt.Sprintf("row %d of %s", row, s.File), Problem: wrong, Remedy: "name another row"}
+				return nil, &Error{Option: o.From, Place: fmt.Sprintf("row %d of %s", row, s.File), Problem: wrong, Remedy: "name another row"}
 			}
 			seen[p] = true
 			pos = append(pos, p)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // readSplit reads split k from the splits file beside csvPath, FILE.splits.csv. It returns the
@@ -54,7 +55,7 @@ func readSplits(r io.Reader, name string, k, n int) (map[string][]int, error) {
 		if len(rec) != 3 {
 			return nil, &Error{File: name, Line: in.line(0), Problem: fmt.Sprintf("%d fields, want split,row,part", len(rec))}
 		}
-		fail := func(j int, problem, remedy string) (map[string][]int, error) {
+		fail := func(j int, problem string, remedy option.Text) (map[string][]int, error) {
 			return nil, &Error{File: name, Line: in.line(j), Place: place(j, ""), Problem: problem, Remedy: remedy}
 		}
 		split, noSplit := strconv.Atoi(strings.TrimSpace(rec[0]))
@@ -87,7 +88,7 @@ func readSplits(r io.Reader, name string, k, n int) (map[string][]int, error) {
 		return nil, &Error{File: name, Problem: fmt.Sprintf("there is no split %d", k), Remedy: "the file has no rows"}
 	case len(parts) == 0:
 		slices.Sort(others)
-		return nil, &Error{File: name, Problem: fmt.Sprintf("there is no split %d", k), Remedy: "choose from " + listOf(others, strconv.Itoa)}
+		return nil, &Error{File: name, Problem: fmt.Sprintf("there is no split %d", k), Remedy: option.Textf("choose from %s", listOf(others, strconv.Itoa))}
 	}
 	// An empty part must not be nil, which would mean the whole file.
 	for _, p := range []string{"train", "valid", "test"} {

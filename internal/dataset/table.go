@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // table is what one file holds: features or pictures, and targets that are numbers,
@@ -312,7 +314,7 @@ func trimAll(fields []string) []string {
 // find returns the columns of a file with this header: like the columns of another table, or as the layout
 // says. The targets are the column named so, else the columns in a list, else the last that is not the ID.
 func (l *layout) find(name string, header []string, comma rune) (*columns, error) {
-	fail := func(remedy, format string, a ...any) (*columns, error) {
+	fail := func(remedy option.Text, format string, a ...any) (*columns, error) {
 		return nil, &Error{File: name, Line: 1, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
 	}
 	for len(header) > 2 && header[len(header)-1] == "" {
@@ -356,9 +358,9 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 			if j == c.id || j == c.weight || used[j] || slices.Contains(l.like.all, h) {
 				continue
 			}
-			remedy := "leave it out, or name it as the ID if it names the rows"
+			remedy := option.Text("leave it out, or name it as the ID if it names the rows")
 			if c.target == nil {
-				remedy = fmt.Sprintf("call it %s if it is the target, name it as the ID if it names the rows, else leave it out", QuoteList(l.like.targets))
+				remedy = option.Textf("call it %s if it is the target, name it as the ID if it names the rows, else leave it out", QuoteList(l.like.targets))
 			}
 			return fail(remedy, "column %s is not in %s", quote(h), l.like.file)
 		}
@@ -373,7 +375,7 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 		at   int
 	}{{l.id, c.id}, {l.weight, c.weight}} {
 		if of.name != "" && of.at < 0 {
-			return fail("choose from "+QuoteList(header), "there is no column %s", quote(of.name))
+			return fail(option.Textf("choose from %s", QuoteList(header)), "there is no column %s", quote(of.name))
 		}
 	}
 	if c.id >= 0 && c.id == c.weight {
@@ -392,7 +394,7 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 		for field := range strings.SplitSeq(l.target, ",") {
 			j := slices.Index(header, strings.TrimSpace(field))
 			if j < 0 {
-				return fail("choose from "+QuoteList(header), "there is no column %s", quote(strings.TrimSpace(field)))
+				return fail(option.Textf("choose from %s", QuoteList(header)), "there is no column %s", quote(strings.TrimSpace(field)))
 			}
 			if own(j) || slices.Contains(c.target, j) {
 				return fail("name each column once", "column %s is asked for twice, as a target and as a target, the ID or the weights", quote(header[j]))

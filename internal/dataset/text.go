@@ -12,6 +12,8 @@ import (
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/encoding/unicode/utf32"
 	"golang.org/x/text/transform"
+
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // plainText returns the text of a file in UTF-8 whose lines end in line feeds: what a gzipped file
@@ -163,5 +165,5 @@ func (k *foreignKind) error(path string) *Error {
 	if path == "" {
 		name = "data"
 	}
-	return &Error{File: path, Problem: "is " + k.name + ", which is not read", Remedy: strings.ReplaceAll(k.remedy, "NAME", name)}
+	return &Error{File: path, Problem: "is " + k.name + ", which is not read", Remedy: option.Plain(strings.ReplaceAll(k.remedy, "NAME", name))}
 }

@@ -43,7 +43,7 @@ func (a *Audited) Of(position int) *audit.Example {
 func (q *Posterior) Audit(ctx context.Context, c *job.Job, p *problem.Problem, top int) (*Audited, error) {
 	rows, n := q.leftOut(p), p.Examples.Train.Len()
 	if len(rows) < n {
-		c.Warn(linearize.NewWarning("rows-sampled", float64(len(rows)), float64(n), "Give --shard to audit all in parts, or --method exact.", "%d of %d training rows are left out of the posterior, drawn by --seed, as leaving out each takes too long by --method %s. The others have no entropy, margin or leverage.", len(rows), n, q.How.Name))
+		c.Warn(job.NewWarning("rows-sampled", float64(len(rows)), float64(n), "Give {shard} to audit all in parts, or {method=exact}.", "%d of %d training rows are left out of the posterior, drawn by {seed}, as leaving out each takes too long by {method=%s}. The others have no entropy, margin or leverage.", len(rows), n, q.How.Name))
 	}
 	found, err := q.audit(ctx, c, p, top, func(o *audit.Options) (*audit.Audit, error) {
 		o.Rows = rows

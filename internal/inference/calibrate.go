@@ -182,7 +182,7 @@ func heldOutFor(p *problem.Problem, method string) (*dataset.Rows, error) {
 	if method != "heldout" {
 		return nil, nil
 	}
-	return p.HeldOut("--calibrate heldout", "calibrate on")
+	return p.HeldOut("{calibrate=heldout}", "calibrate on")
 }
 
 // mostLeftOut is the most training rows that leave-one-out predictions are made of; of an exact posterior and a subset
@@ -519,7 +519,7 @@ func (q *Posterior) leaver(ctx context.Context, c *job.Job, p *problem.Problem) 
 		if q.How.takesRows() {
 			elements = "rows"
 		}
-		warning = linearize.NewWarning("leave-one-out-rough", part, fewKept, "Give more --inducing, or --calibrate heldout.",
+		warning = job.NewWarning("leave-one-out-rough", part, fewKept, "Give more {inducing}, or {calibrate=heldout}.",
 			"%d inducing %s leave out %.2g %% of the prior variance, and the %d rows that leave-one-out takes its means from have only %.2g %% of the information. The calibrated scale may be too large.", len(q.How.inducing), elements, 100*q.traceError, rows.Len(), 100*part)
 	}
 	return func(ctx context.Context, mean, cov *mat.Dense, at []int, x *linearize.Batch) error {

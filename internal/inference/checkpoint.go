@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/internal/store"
@@ -44,9 +45,9 @@ func (o *Options) ReadCheckpoint(c *job.Job, budget int64) error {
 		return badCheckpoint(path, err)
 	case !info.Mode().IsRegular():
 		// It could not be replaced as a whole, and is deleted in the end.
-		return job.FullErrorf("--checkpoint %s: it is no regular file; name another file", path)
+		return job.FullErrorf("{checkpoint=%s}: it is no regular file; name another file", path)
 	case info.Size() > budget:
-		return job.FullErrorf("--checkpoint %s: it is %s, more than --max-memory allows; name another file, or raise --max-memory", path, problem.SizeText(info.Size()))
+		return job.FullErrorf("{checkpoint=%s}: it is %s, more than {max-memory} allows; name another file, or raise {max-memory}", path, problem.SizeText(info.Size()))
 	}
 	if o.Resume, err = store.Open(path, checkpointKind, checkpointVersion); err != nil {
 		return badCheckpoint(path, err)
@@ -62,9 +63,9 @@ func (o *Options) ReadCheckpoint(c *job.Job, budget int64) error {
 func badCheckpoint(path string, err error) error {
 	var e *store.Error
 	if errors.As(err, &e) {
-		return job.FullErrorf("--checkpoint %s: %s; name another file, or remove it to start anew", path, e.Problem)
+		return job.FullErrorf("{checkpoint=%s}: %s; name another file, or remove it to start anew", path, e.Problem)
 	}
-	return job.FullErrorf("--checkpoint %s: %w; name another file, or remove it to start anew", path, job.CauseOf(err))
+	return job.FullErrorf("{checkpoint=%s}: %w; name another file, or remove it to start anew", path, job.CauseOf(err))
 }
 
 // useCheckpoint makes a fit with these options go on from --checkpoint and write there.
@@ -99,7 +100,7 @@ func RemoveCheckpoint(path string) error {
 		err = os.Remove(target)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("--checkpoint %s: the posterior is written, but this file cannot be deleted: %w; delete it yourself", path, job.CauseOf(err))
+		return option.Errorf("{checkpoint=%s}: the posterior is written, but this file cannot be deleted: %w; delete it yourself", path, job.CauseOf(err))
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package inference
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
@@ -14,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -26,7 +26,7 @@ var (
 
 // Counterfactual returns what answers for a posterior with other training data. Where there is none, the error names
 // the flag or verb that needs it.
-func Counterfactual(ctx context.Context, c *job.Job, p *problem.Problem, q *Posterior, flag string) (*counterfactual.Model, error) {
+func Counterfactual(ctx context.Context, c *job.Job, p *problem.Problem, q *Posterior, flag option.Text) (*counterfactual.Model, error) {
 	if err := Changeable(flag, q.How.Name, p.Saved != nil, q.Dual.Refitted()); err != nil {
 		return nil, err
 	}
@@ -37,30 +37,30 @@ func Counterfactual(ctx context.Context, c *job.Job, p *problem.Problem, q *Post
 // Changeable returns an error, which names the flag or verb, unless it is defined what a posterior of this method
 // would be with other training data. saved tells whether it is from a file, and
 // refitted whether it is a refit's, as all are but in older files.
-func Changeable(flag, method string, saved, refitted bool) error {
+func Changeable(flag option.Text, method string, saved, refitted bool) error {
 	if method != "exact" && method != "kept" {
 		return NotOfAllRows(flag, method, saved)
 	}
 	if !refitted {
-		return fmt.Errorf("%s: the saved posterior, of an older version, is that at the trained parameters, and other training data are answered for by a refit; fit it again", flag)
+		return option.Errorf("%s: the saved posterior, of an older version, is that at the trained parameters, and other training data are answered for by a refit; fit it again", flag)
 	}
 	return nil
 }
 
 // NotOfAllRows is the error of a flag or verb that needs a posterior of all training rows. saved tells that the posterior
 // is from a file, whose method is what it is.
-func NotOfAllRows(flag, method string, saved bool) error {
-	remedy := "give --method exact or kept"
+func NotOfAllRows(flag option.Text, method string, saved bool) error {
+	remedy := option.Text("give {method=exact} or kept")
 	if saved {
-		remedy = "fit one by gpexplain fit --method exact or kept"
+		remedy = "fit one by {fit method=exact} or kept"
 	}
-	return fmt.Errorf("%s needs a posterior of all training rows, which --method %s is not; %s", flag, method, remedy)
+	return option.Errorf("%s needs a posterior of all training rows, which {method=%s} is not; %s", flag, method, remedy)
 }
 
 // AtHalfWeights refits the training rows at half of their weights, which is twice the prior precision (E23), by the same
 // method, for explain.AddInfluence. It takes another kernel and factor, of all rows or of those that are kept there.
 func (q *Posterior) AtHalfWeights(ctx context.Context, c *job.Job, p *problem.Problem) (gp.Dual, error) {
-	if err := Changeable("--influence", q.How.Name, p.Saved != nil, q.Dual.Refitted()); err != nil {
+	if err := Changeable("{influence}", q.How.Name, p.Saved != nil, q.Dual.Refitted()); err != nil {
 		return nil, err
 	}
 	f := &fit{con: c, problem: p, theta: p.Model.Net.Theta(), source: q.Dual.Data()}

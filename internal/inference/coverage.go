@@ -40,10 +40,10 @@ func (s *CoverageFlags) Suits(p *problem.Problem, n int, which string) error {
 		if p.Task.MultiLabel() {
 			what = "label"
 		}
-		return job.FullErrorf("--coverage is for one class or target a row, but the rows of %s have several %ss; leave it out, or take one %[2]s at a time, by a network with one output", p.Examples.Data.Source, what)
+		return job.FullErrorf("{coverage} is for one class or target a row, but the rows of %s have several %ss; leave it out, or take one %[2]s at a time, by a network with one output", p.Examples.Data.Source, what)
 	}
 	if _, err := score.JackknifeRank(n, *s.Share); err != nil {
-		return job.FullErrorf("--coverage %v: there are N = %d %s, which give at most N/(N+1) = %.6g; give less, or more training rows", *s.Share, n, which, float64(n)/float64(n+1))
+		return job.FullErrorf("{coverage=%v}: there are N = %d %s, which give at most N/(N+1) = %.6g; give less, or more training rows", *s.Share, n, which, float64(n)/float64(n+1))
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (k *Coverage) leaveOut(ctx context.Context, c *job.Job, p *problem.Problem,
 	}
 	k.scored, k.each = len(rows), w.Each
 	if n := k.jackknife.Unknown(); n > 0 {
-		c.Warn(linearize.NewWarning("coverage-wide", float64(n), 0, "Raise --prior-precision.", "%d of %d training rows fix the function by themselves, so that nothing is known without them. They widen every interval or set.", n, len(rows)))
+		c.Warn(job.NewWarning("coverage-wide", float64(n), 0, "Raise {prior-precision}.", "%d of %d training rows fix the function by themselves, so that nothing is known without them. They widen every interval or set.", n, len(rows)))
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func (k *Coverage) leaveOut(ctx context.Context, c *job.Job, p *problem.Problem,
 // holdOut scores rows that were not trained on: split conformal prediction, which is jackknife+ where no prediction
 // depends on the scored rows.
 func (k *Coverage) holdOut(ctx context.Context, c *job.Job, p *problem.Problem, q *Posterior, s *CoverageFlags) error {
-	rows, err := p.HeldOut("--coverage with --calibrate heldout", "score")
+	rows, err := p.HeldOut("{coverage} with {calibrate=heldout}", "score")
 	if err != nil {
 		return err
 	}

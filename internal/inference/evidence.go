@@ -81,7 +81,7 @@ func (s *EvidenceStudy) Gradient(ctx context.Context, q *Posterior) ([]result.Ev
 		by, err = s.sparseGradient(ctx, q.induced)
 	}
 	if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
-		s.con.Warn(linearize.NewWarning("skipped", math.NaN(), math.NaN(), "Raise --max-memory.", "The derivatives of the evidence take %s. They are not known.", problem.Takes(e)))
+		s.con.Warn(job.NewWarning("skipped", math.NaN(), math.NaN(), "Raise {max-memory}.", "The derivatives of the evidence take %s. They are not known.", problem.Takes(e)))
 		by, err = nil, nil
 	}
 	if err != nil {
@@ -341,5 +341,5 @@ func WithGPrior(ctx context.Context, con *job.Job, p *problem.Problem) (*problem
 	}
 	scale := make([]float64, len(theta))
 	g.VarianceTo(scale)
-	return p.WithPrior(problem.NewPrior(problem.PriorG, problem.OneGroup(p.Model.Net, 1), scale, p.Model.Net, "the Fisher information of each parameter, from --g-prior")), nil
+	return p.WithPrior(problem.NewPrior(problem.PriorG, problem.OneGroup(p.Model.Net, 1), scale, p.Model.Net, "the Fisher information of each parameter, from {g-prior}")), nil
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -54,8 +55,8 @@ func (q *Posterior) Export(ctx context.Context, p *problem.Problem, top int) ([]
 		n = 0
 	}
 	if size := 8 * rows * (rows + n); size > exportBytes {
-		return nil, nil, job.FullErrorf("the graph takes %.1f GB, more than %.1f; fit with --method nystrom and fewer "+
-			"--inducing rows, or with --within, or list no terms by --top 0", float64(size)/1e9, float64(exportBytes)/1e9)
+		return nil, nil, job.FullErrorf("the graph takes %.1f GB, more than %.1f; fit with {method=nystrom} and fewer "+
+			"{inducing} rows, or with {within}, or list no terms by {top=0}", float64(size)/1e9, float64(exportBytes)/1e9)
 	}
 	a, err := q.answerOf(ctx, p, top)
 	if err != nil {
@@ -101,7 +102,7 @@ func ExportPage(ctx context.Context, p *problem.Problem, model []byte, runtime *
 	shape := p.Model.Net.InputShape()
 	inputs, _, _ := p.Model.Net.Dims()
 	if !p.Examples.Data.Images() || len(shape) < 2 || shape[len(shape)-1]*shape[len(shape)-2] != inputs || p.Task.Classes == nil {
-		return nil, job.FullErrorf("--page is for classes of grey pictures; leave it out")
+		return nil, job.FullErrorf("{page} is for classes of grey pictures; leave it out")
 	}
 	page := &portable.Page{Title: "What is drawn, by " + p.Model.Name, Classes: p.Task.ClassNames(),
 		Height: shape[len(shape)-2], Width: shape[len(shape)-1], Model: model, Runtime: runtime}
@@ -122,7 +123,7 @@ func ExportPage(ctx context.Context, p *problem.Problem, model []byte, runtime *
 
 // answerOf collects what the graph computes.
 func (q *Posterior) answerOf(ctx context.Context, p *problem.Problem, top int) (*portable.Answer, error) {
-	refuse := func(what, remedy string) error {
+	refuse := func(what, remedy option.Text) error {
 		return job.FullErrorf("export is not for %s; %s", what, remedy)
 	}
 	net := p.Model.Net
@@ -137,20 +138,20 @@ func (q *Posterior) answerOf(ctx context.Context, p *problem.Problem, top int) (
 	case q.anchor != nil:
 		return nil, refuse("a posterior of other training rows than the network's", "fit anew")
 	case q.weights != nil && (!parameters || q.refitted):
-		return nil, refuse("such a posterior over the parameters", "take --structure full, block, last-layer or subnetwork, without --refit")
+		return nil, refuse("such a posterior over the parameters", "take {structure=full}, block, last-layer or subnetwork, without {refit}")
 	case q.weights != nil:
 		if a.Weights, err = blocks.Roots(ctx); err != nil {
 			return nil, err
 		}
 	case !function:
-		return nil, refuse("--method "+q.How.Name, "take exact, nystrom, subset or kept")
+		return nil, refuse(option.Set("method", q.How.Name), "take exact, nystrom, subset or kept")
 	default:
 		if a.Posterior, err = dual.Reduction(ctx, top > 0); err != nil {
 			return nil, err
 		}
 		a.DualMean = !q.network && (q.Dual.Refitted() || q.How.mean == gp.LinearGaussian)
 		if a.DualMean && a.Posterior.Mean == nil {
-			return nil, refuse("--refit by --method "+q.How.Name, "leave --refit out")
+			return nil, refuse("{refit} by "+option.Set("method", q.How.Name), "leave {refit} out")
 		}
 		if a.Posterior.Terms != nil {
 			a.Top = top
@@ -193,7 +194,7 @@ func (q *Posterior) answerOf(ctx context.Context, p *problem.Problem, top int) (
 		}
 		a.Noise = dense.Diagonal(noise.RawMatrix())
 	default:
-		return nil, refuse(p.Task.Predicts(), "it is for classes and gaussian")
+		return nil, refuse(option.Plain(p.Task.Predicts()), "it is for classes and gaussian")
 	}
 	if q.detector != nil {
 		if a.Novelty, err = q.detector.Parts(ctx); err != nil {

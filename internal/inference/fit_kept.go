@@ -3,7 +3,6 @@ package inference
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
@@ -16,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
@@ -95,8 +95,8 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 			if err != nil {
 				return nil, err
 			}
-			f.took(long, linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "",
-				"--method auto takes parameters: %v. The network has %s parameters, whose precision says the same of all rows.", why, job.Count(f.problem.Model.Parameters())))
+			f.took(long, job.NewWarning("method-chosen", math.NaN(), math.NaN(), "",
+				"{method=auto} takes parameters: %v. The network has %s parameters, whose precision says the same of all rows.", why, job.Count(f.problem.Model.Parameters())))
 			return f.parameters(ctx)
 		}
 		if f.flags, err = f.throughInducing(); err != nil {
@@ -106,8 +106,8 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.took(long, linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "",
-			"--method auto takes nystrom: %v.", why))
+		f.took(long, job.NewWarning("method-chosen", math.NaN(), math.NaN(), "",
+			"{method=auto} takes nystrom: %v.", why))
 		return f.sparse(ctx)
 	}
 	if err != nil {
@@ -183,7 +183,7 @@ func (f *fit) threshold(ctx context.Context, asked *linearize.Batch, s *gp.Sites
 	}
 	f.con.Clear()
 	if t.Needed > t.Available {
-		f.con.Note("--within %v takes about %s rows and %s, of which %s may be used: %s rows give variances up to %.3g times those of all rows",
+		f.con.Note("{within=%v} takes about %s rows and %s, of which %s may be used: %s rows give variances up to %.3g times those of all rows",
 			f.flags.Within, job.Count(t.Wanted), problem.SizeText(t.Needed), problem.SizeText(t.Available), job.Count(t.Rows+t.Representatives), t.Ratio)
 	}
 	if t.Representatives > 0 {
@@ -202,9 +202,12 @@ const quickOutputs = 5000
 const keptCosts = 4
 
 // A losing error says why --method auto does not keep the rows above a threshold.
-type losing struct{ why string }
+type losing struct{ why option.Text }
 
-func (e *losing) Error() string { return e.why }
+func (e *losing) Error() string { return e.why.String() }
+
+// Message is why.
+func (e *losing) Message() option.Text { return e.why }
 
 // losing tells whether --method auto does not keep the rows above a threshold: they do not fit into memory, or take
 // much longer than a pass through inducing examples.
@@ -215,14 +218,14 @@ func (f *fit) losing(t *kept.Threshold) error {
 	examples, c, _ := f.sizes()
 	work := f.keptWork(float64(t.Wanted))
 	pass := 1.5 * examples * c * inducingOutputs * inducingOutputs
-	about := fmt.Sprintf("--within %v takes about %s rows (example, direction of Λ) and ", f.flags.Within, job.Count(t.Wanted))
+	about := option.Textf("{within=%v} takes about %s rows (example, direction of Λ) and ", f.flags.Within, job.Count(t.Wanted))
 	_, err := f.throughInducing()
 	switch {
 	case err != nil: // inducing examples do not fit at all
 	case t.Needed > t.Available:
-		return &losing{fmt.Sprintf("%s%s, of which %s may be used", about, problem.SizeText(t.Needed), problem.SizeText(t.Available))}
+		return &losing{option.Textf("%s%s, of which %s may be used", about, problem.SizeText(t.Needed), problem.SizeText(t.Available))}
 	case work > keptCosts*pass:
-		return &losing{fmt.Sprintf("%sup to some %.2g times as long", about, work/pass)}
+		return &losing{option.Textf("%sup to some %.2g times as long", about, work/pass)}
 	}
 	return nil
 }
@@ -278,8 +281,8 @@ func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, c *choi
 			var long string
 			rows := t.Rows + t.Representatives
 			if long, err = f.keptTime(ctx, rows); err == nil {
-				f.took(long, linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "",
-					"--method auto takes kept: %s of the rows (example, direction of Λ) are enough for --within %v.", job.Count(rows), f.flags.Within))
+				f.took(long, job.NewWarning("method-chosen", math.NaN(), math.NaN(), "",
+					"{method=auto} takes kept: %s of the rows (example, direction of Λ) are enough for {within=%v}.", job.Count(rows), f.flags.Within))
 			}
 		})
 	}
@@ -331,15 +334,15 @@ func (f *fit) keptAgain(ctx context.Context, near *kept.Posterior) (Fitted, erro
 
 // warnShort says what the rows give that memory holds where --within takes more.
 func (f *fit) warnShort(rows int, t *kept.Threshold) {
-	more := ""
+	var more option.Text
 	if f.options.Checkpoint != "" {
-		more = fmt.Sprintf(" with --checkpoint %s, which goes on from here", f.options.Checkpoint)
+		more = option.Textf(" with {checkpoint=%s}, which goes on from here", f.options.Checkpoint)
 	}
 	if less := t.Ratio - 1; less < MostWithin/2 {
-		more += fmt.Sprintf(", or give --within %.2g", 1.05*less)
+		more += option.Textf(", or give {within=%.2g}", 1.05*less)
 	}
-	f.con.Warn(linearize.NewWarning("within-missed", t.Ratio, 1+f.flags.Within, "Raise --max-memory"+more+".",
-		"--within %v takes about %s rows and %s, of which %s may be used. With the %s rows that are kept, variances are up to %.3g times those of all rows for 99 %% of the rows asked about.",
+	f.con.Warn(job.NewWarning("within-missed", t.Ratio, 1+f.flags.Within, "Raise {max-memory}"+more+".",
+		"{within=%v} takes about %s rows and %s, of which %s may be used. With the %s rows that are kept, variances are up to %.3g times those of all rows for 99 %% of the rows asked about.",
 		f.flags.Within, job.Count(t.Wanted), problem.SizeText(t.Needed), problem.SizeText(t.Available), job.Count(rows), t.Ratio))
 }
 

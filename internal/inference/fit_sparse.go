@@ -54,16 +54,16 @@ func (f *fit) inducing(ctx context.Context) (*sparse.Inducing, error) {
 			return nil, err
 		}
 		if rows.Len() == 0 {
-			return nil, job.FullErrorf("--select %s: Λ of every training row is 0, so that none says anything; give --select stratified", f.flags.Selection)
+			return nil, job.FullErrorf("{select=%s}: Λ of every training row is 0, so that none says anything; give {select=stratified}", f.flags.Selection)
 		}
 		if rows.Len() < f.flags.Inducing {
-			f.con.Note("--select %s: only %d rows say anything, and all are taken", f.flags.Selection, rows.Len())
+			f.con.Note("{select=%s}: only %d rows say anything, and all are taken", f.flags.Selection, rows.Len())
 		}
 		chosen, err := sparse.SelectKept(ctx, nil, f.kernel, f.source, rows, rows.Len(), f.sparseOptions())
 		if err != nil {
 			return nil, err
 		}
-		f.con.Detail("%d inducing rows of %d examples, with %.4g %% of tr Λ, chosen by --select %s", rows.Len(), len(slices.Compact(slices.Sorted(slices.Values(chosen.Rows)))), 100*rows.Trace/rows.Total, f.flags.Selection)
+		f.con.Detail("%d inducing rows of %d examples, with %.4g %% of tr Λ, chosen by {select=%s}", rows.Len(), len(slices.Compact(slices.Sorted(slices.Values(chosen.Rows)))), 100*rows.Trace/rows.Total, f.flags.Selection)
 		// A posterior that is loaded linearizes them in this way.
 		return f.problem.InducingRows(ctx, chosen.Rows, chosen.Directions)
 	}
@@ -84,7 +84,7 @@ func (f *fit) inducing(ctx context.Context) (*sparse.Inducing, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.con.Detail("%d inducing examples with %d outputs, chosen by --select %s", z.Len(), z.Len()*z.Batch.Outputs(), f.flags.Selection)
+	f.con.Detail("%d inducing examples with %d outputs, chosen by {select=%s}", z.Len(), z.Len()*z.Batch.Outputs(), f.flags.Selection)
 	return z, nil
 }
 

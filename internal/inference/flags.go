@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -105,7 +106,7 @@ func (s Flags) withDefaults(p *problem.Problem) (Flags, error) {
 			s.Inducing = min(most, inducingOutputs)
 		}
 		if s.Inducing > most {
-			return s, fmt.Errorf("--inducing %d: there are %d rows (example, direction of Λ); give at most %d", s.Inducing, most, most)
+			return s, option.Errorf("{inducing=%d}: there are %d rows (example, direction of Λ); give at most %d", s.Inducing, most, most)
 		}
 		return s, nil
 	}
@@ -113,7 +114,7 @@ func (s Flags) withDefaults(p *problem.Problem) (Flags, error) {
 		s.Inducing = min(n, max(1, inducingOutputs/p.Model.Outputs))
 	}
 	if s.Inducing > n {
-		return s, fmt.Errorf("--inducing %d: there are %d training rows; give at most %d", s.Inducing, n, n)
+		return s, option.Errorf("{inducing=%d}: there are %d training rows; give at most %d", s.Inducing, n, n)
 	}
 	switch {
 	case s.Selection == "" && p.Task.Classes != nil:
@@ -121,7 +122,7 @@ func (s Flags) withDefaults(p *problem.Problem) (Flags, error) {
 	case s.Selection == "":
 		s.Selection = "uniform"
 	case s.Selection == "stratified" && p.Task.Classes == nil:
-		return s, fmt.Errorf("--select stratified is by class, but %s has %s; choose another", p.Model.Name, p.Task.Predicts())
+		return s, option.Errorf("{select=stratified} is by class, but %s has %s; choose another", p.Model.Name, p.Task.Predicts())
 	}
 	return s, nil
 }

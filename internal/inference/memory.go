@@ -2,13 +2,13 @@ package inference
 
 import (
 	"errors"
-	"fmt"
 	"sort"
 	"strconv"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -59,24 +59,24 @@ func rowsCure(c *job.Job, p *problem.Problem, f *Flags, heldOut *dataset.Rows, e
 	}
 	most, need := nystrom.Inducing, sparseBytes(p, &nystrom, heldOut)
 	fits := sort.Search(most, func(i int) bool { return need(i+1) > e.Available })
-	text := fmt.Sprintf("%s of %s training rows takes %s; ", e.Op, job.Count(p.Examples.Train.Len()), problem.Takes(e))
+	text := option.Textf("%s of %s training rows takes %s; ", e.Op, job.Count(p.Examples.Train.Len()), problem.Takes(e))
 	if fits == 0 && e.Largest < 1 {
-		return job.Full(errors.New(text + "raise --max-memory"))
+		return job.Full(option.New(text + "raise {max-memory}"))
 	}
 	if e.Largest > 0 {
-		text += fmt.Sprintf("at most %s rows fit; ", job.Count(e.Largest))
+		text += option.Textf("at most %s rows fit; ", job.Count(e.Largest))
 	}
 	if fits > 0 {
-		line := job.With(c.Args, "--method", "nystrom")
+		changes := []option.Change{{Name: "method", Value: "nystrom"}}
 		if fits < most {
-			line = job.With(line, "--inducing", strconv.Itoa(fits))
+			changes = append(changes, option.Change{Name: "inducing", Value: strconv.Itoa(fits)})
 		}
-		text += fmt.Sprintf("take all rows through inducing examples: %s; or ", job.CommandLine(line))
+		text += option.Textf("take all rows through inducing examples: %s; or ", c.Changed(changes...))
 	}
 	if e.Largest > 0 {
-		text += fmt.Sprintf("give --train-count %d, or ", e.Largest)
+		text += option.Textf("give {train-count=%d}, or ", e.Largest)
 	}
-	return job.Full(errors.New(text + "raise --max-memory"))
+	return job.Full(option.New(text + "raise {max-memory}"))
 }
 
 // terms is the number of outputs in the cross-kernel of one output with what the posterior is built on: its inducing

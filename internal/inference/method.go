@@ -144,7 +144,7 @@ func solverOf(method string) *solver {
 				n := p.Model.Parameters()
 				err := gp.CheckMemory("a posterior over the parameters", gp.Parameters, n, p.Limits.Memory, func(n int) int64 { return weightspace.Bytes(n, p.Model.Outputs) })
 				if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
-					return job.FullErrorf("a posterior over %s parameters takes %s; raise --max-memory, or give --method nystrom", job.Count(n), problem.Takes(e))
+					return job.FullErrorf("a posterior over %s parameters takes %s; raise {max-memory}, or give {method=nystrom}", job.Count(n), problem.Takes(e))
 				}
 				return err
 			},
@@ -176,8 +176,8 @@ func (f *fit) auto(ctx context.Context) (*Posterior, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.took(long, linearize.NewWarning("method-chosen", math.NaN(), math.NaN(), "",
-			"--method auto takes exact: the training rows have %s outputs, at most %s, of which all pairs fit into memory.", job.Count(n*p.Model.Outputs), job.Count(quickOutputs)))
+		f.took(long, job.NewWarning("method-chosen", math.NaN(), math.NaN(), "",
+			"{method=auto} takes exact: the training rows have %s outputs, at most %s, of which all pairs fit into memory.", job.Count(n*p.Model.Outputs), job.Count(quickOutputs)))
 		return f.exact(ctx)
 	}
 	f.flags.Method, f.chooses = "kept", new(sync.Once)
@@ -185,7 +185,7 @@ func (f *fit) auto(ctx context.Context) (*Posterior, error) {
 }
 
 // took says which method was chosen and why, in the report, and at once with the time that it takes.
-func (f *fit) took(long string, w *linearize.Warning) {
+func (f *fit) took(long string, w *job.Warning) {
 	f.con.Warn(w)
-	f.con.Note("%s It takes %s from here", w.Error(), long)
+	f.con.Note("%v It takes %s from here", w, long)
 }

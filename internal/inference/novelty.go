@@ -37,7 +37,7 @@ func (q *Posterior) detect(ctx context.Context, c *job.Job, p *problem.Problem, 
 	c.Clear()
 	if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
 		q.detector = nil
-		c.Warn(linearize.NewWarning("skipped", math.NaN(), math.NaN(), "Raise --max-memory.", "The novelty of rows takes %s. It is not known.", problem.Takes(e)))
+		c.Warn(job.NewWarning("skipped", math.NaN(), math.NaN(), "Raise {max-memory}.", "The novelty of rows takes %s. It is not known.", problem.Takes(e)))
 		return nil
 	}
 	return problem.ExplainError(p.Examples.Train, err)

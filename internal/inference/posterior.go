@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -26,6 +25,7 @@ import (
 	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
@@ -149,14 +149,14 @@ func newFit(c *job.Job, p *problem.Problem, flags *Flags, o Options) (*fit, erro
 	d, outputs, params := p.Model.Net.Dims()
 	c.Detail("%d training examples, %d inputs, %d outputs, %d parameters, %s, %s likelihood", p.Examples.Train.Len(), d, outputs, params, problem.PriorText(p.Task.Prior, p.Task.Precision), p.Task.Likelihood.Name())
 	if f.flags.Tune == "heldout" {
-		if f.heldOut, err = p.HeldOut("--tune-prior", "choose the precision on"); err != nil {
+		if f.heldOut, err = p.HeldOut("{tune-prior}", "choose the precision on"); err != nil {
 			return nil, err
 		}
 	}
 	if f.flags.Method != weights && !o.shards { // weight space plans for itself, and so does each part
 		err := solverOf(f.flags.Method).plan(c, p, &f.flags, f.heldOut)
 		if e := (*gp.MemoryError)(nil); errors.As(err, &e) && p.ManyClasses() {
-			err = job.FullErrorf("%s that tells %s classes apart takes %s; leave --outputs out, or give --outputs top:10", e.Op, job.Count(p.Model.Outputs), problem.Takes(e))
+			err = job.FullErrorf("%s that tells %s classes apart takes %s; leave {outputs} out, or give {outputs=top:10}", e.Op, job.Count(p.Model.Outputs), problem.Takes(e))
 		}
 		if err != nil {
 			return nil, err
@@ -242,8 +242,8 @@ func (f *fit) linearize(ctx context.Context, keep bool) error {
 	}
 	for _, err := range f.alarms {
 		if w := linearize.WarningOf(err); w.Code == "class-order" && !f.con.Force {
-			text, _, _ := strings.Cut(w.Text, ". ")
-			return job.FullErrorf("%s: o%s; g%s, or --force to answer nevertheless", f.problem.Model.Name, text[1:], strings.TrimSuffix(w.Remedy[1:], "."))
+			what, give, _ := strings.Cut(string(option.Of(err)), " No answer is to be trusted. ")
+			return job.FullErrorf("%s: o%s; g%s, or {force} to answer nevertheless", f.problem.Model.Name, option.Text(strings.TrimSuffix(what[1:], ".")), option.Text(strings.TrimSuffix(give[1:], ".")))
 		}
 	}
 	if err := f.con.Alarm(f.alarms...); err != nil {
@@ -308,7 +308,7 @@ func (q *Posterior) Report(p *problem.Problem, warnings linearize.Warnings) resu
 		Method: q.How.Name, Inducing: inducing, TraceError: result.Float(q.traceError),
 		GradientNorm: result.Float(q.gradient), LogEvidence: result.Float(q.Evidence.Value), Bound: q.Evidence.Bound.String(), LogDet: result.Float(q.Evidence.LogDet),
 		LogLikelihood: result.Float(q.Evidence.LogLik), Scatter: result.Float(q.Evidence.Scatter), Calibration: calibration, Tuning: q.Tuning, Approximation: q.approximation, Certificate: q.certificate,
-		PriorPrecisionOrigin: string(p.Task.PrecisionFrom), Preflight: q.preflight, Preprocessing: p.Preprocessing(), Loss: p.LossReport(), Grouped: p.Task.Grouping.Report()}
+		PriorPrecisionOrigin: q.precisionFrom(p).In(p.Words), Preflight: q.preflight, Preprocessing: p.Preprocessing(), Loss: p.LossReport(), Grouped: p.Task.Grouping.Report()}
 	r.Warnings, r.Remarks = result.Remarks(warnings)
 	if r.Predictive = q.predictive; q.weights != nil {
 		r.Structure = q.structure.String()
@@ -317,25 +317,15 @@ func (q *Posterior) Report(p *problem.Problem, warnings linearize.Warnings) resu
 		}
 	}
 	if s := q.settled; s != nil {
-		r.StatedPrecision, r.Match = problem.Number(s.stated), &s.match
-		switch s.match.Used {
-		case AtMatch:
-			r.PriorPrecisionOrigin = "the match: " + s.match.Why
-		case "given":
-			r.PriorPrecisionOrigin = s.match.Why
-		}
-	}
-	if q.Tuning != nil {
-		r.PriorPrecisionOrigin = "chosen by --tune-prior " + q.Tuning.Method
+		match := s.match
+		match.Why = s.why.In(p.Words)
+		r.StatedPrecision, r.Match = problem.Number(s.stated), &match
 	}
 	if prior := p.Task.Prior; prior != nil {
 		r.PriorPrecision, r.Prior = result.Undefined(), prior.At(q.precision).Report()
-		if r.PriorPrecisionOrigin = string(prior.From); q.Tuning != nil && p.Saved == nil {
-			r.PriorPrecisionOrigin = fmt.Sprintf("%s, times a factor chosen by --tune-prior %s", prior.From, q.Tuning.Method)
-		}
 	}
 	if problem.HasNoise(p.Task.Likelihood) {
-		r.NoiseVariance, r.NoiseVarianceOrigin = problem.Number(p.Task.Noise), string(p.Task.NoiseFrom)
+		r.NoiseVariance, r.NoiseVarianceOrigin = problem.Number(p.Task.Noise), p.Task.NoiseFrom.Text.In(p.Words)
 	}
 	return r
 }
@@ -346,6 +336,36 @@ func (q *Posterior) DefaultLink(p *problem.Problem) predictive.Link {
 		return predictive.Linear{}
 	}
 	return predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs)
+}
+
+// precisionFrom says where the prior precision of the answers comes from.
+func (q *Posterior) precisionFrom(p *problem.Problem) option.Text {
+	prior, s := p.Task.Prior, q.settled
+	switch {
+	case prior != nil && q.Tuning != nil && p.Saved == nil:
+		return option.Textf("%s, times a factor chosen by {tune-prior=%s}", prior.From, q.Tuning.Method)
+	case prior != nil:
+		return prior.From
+	case q.Tuning != nil:
+		return "chosen by " + option.Set("tune-prior", q.Tuning.Method)
+	case s != nil && s.match.Used == AtMatch:
+		return "the match: " + s.why
+	case s != nil && s.match.Used == "given":
+		return s.why
+	}
+	return p.Task.PrecisionFrom.Text
+}
+
+// fileFit is a report as a file keeps it, with options in braces.
+func (q *Posterior) fileFit(p *problem.Problem, r result.Fit) result.Fit {
+	r.PriorPrecisionOrigin, r.NoiseVarianceOrigin = string(q.precisionFrom(p)), string(p.Task.NoiseFrom.Text)
+	if q.settled != nil {
+		match := *r.Match
+		match.Why = string(q.settled.why)
+		r.Match = &match
+	}
+	r.Warnings, r.Remarks = job.Kept(r.Warnings), job.Kept(r.Remarks)
+	return r
 }
 
 // Predictions are the answers for a batch of T rows.

@@ -2,7 +2,6 @@ package inference
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/floats"
@@ -13,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -144,7 +144,7 @@ func Contrasted(p *problem.Problem, contrast string) (*explain.Target, error) {
 		return nil, nil
 	}
 	if p.Model.Outputs == 1 {
-		return nil, fmt.Errorf("--contrast %s: %s has one output, which already weighs its two classes against each other; leave --contrast out", contrast, p.Model.Name)
+		return nil, option.Errorf("{contrast=%s}: %s has one output, which already weighs its two classes against each other; leave {contrast} out", contrast, p.Model.Name)
 	}
 	a, b, err := p.Contrasted(contrast)
 	if err != nil {

@@ -3,7 +3,6 @@ package inference
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -12,9 +11,9 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/store"
-	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -25,7 +24,7 @@ func (q *Posterior) header(ctx context.Context, p *problem.Problem, r result.Fit
 	classes, names := t.Ungrouped()
 	head := problem.SavedHeader{Rows: problem.FormatRows(e.Train.Index), Likelihood: t.Likelihood.Name(), Classes: classes, ClassNames: slices.Concat(names, t.LabelNames), Grouped: t.Grouping.Report(), Noise: t.Noise,
 		Prior: q.precision, ClassWeights: t.ClassWeightsText(), Smoothing: t.Loss.Smoothing, Seed: p.Limits.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
-		Bound: q.Evidence.Bound, Fit: r, Split: problem.SplitNumber(split), Scaling: e.Scaling.Saved(), Network: q.network}
+		Bound: q.Evidence.Bound, Fit: q.fileFit(p, r), Split: problem.SplitNumber(split), Scaling: e.Scaling.Saved(), Network: q.network}
 	prior, writePrior := t.SavedPrior(p.Model, q.precision)
 	head.GroupedPrior = prior
 	var err error
@@ -49,13 +48,13 @@ func CheckWithout(method, selection string) error {
 	if problem.IsSparse(method) && selection != result.SelectStrength {
 		return nil
 	}
-	return job.FullErrorf("a posterior of --method %s predicts from all its training inputs, so that a file without them could not; give --method nystrom or subset, whose file needs those of the inducing rows alone", cmp.Or(method, "exact"))
+	return job.FullErrorf("a posterior of {method=%s} predicts from all its training inputs, so that a file without them could not; give {method=nystrom} or subset, whose file needs those of the inducing rows alone", cmp.Or(method, "exact"))
 }
 
 // Save writes the posterior to a file.
 func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r result.Fit, o SaveOptions) error {
 	if p.Withheld() {
-		return job.FullErrorf("%s cannot be written: training inputs were left out of the file that the posterior is from; copy that file, or give --data with the training data", path)
+		return job.FullErrorf("%s cannot be written: training inputs were left out of the file that the posterior is from; copy that file, or give {data} with the training data", path)
 	}
 	if p.Saved != nil { // what is written again is what it was
 		o.Bundle, o.Without = o.Bundle || p.Saved.Header.Bundle, o.Without || p.Saved.Header.Without
@@ -82,9 +81,9 @@ func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r
 		}
 	}
 	if k := q.Calibration; k != nil {
-		head.CalibrationWarnings, head.RateKept = k.warnings, k.rateKept
-		head.Fit.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings), func(w error) bool {
-			return slices.ContainsFunc(k.warnings, func(of error) bool { return linearize.WarningOf(of).Text == linearize.WarningOf(w).Text })
+		head.CalibrationWarnings, head.RateKept = job.Kept(k.warnings), k.rateKept
+		head.Fit.Warnings = slices.DeleteFunc(head.Fit.Warnings, func(w error) bool {
+			return slices.ContainsFunc(head.CalibrationWarnings, func(of error) bool { return of.Error() == w.Error() })
 		})
 	}
 	var rows *dataset.Stored
@@ -144,7 +143,7 @@ func loadPosterior(ctx context.Context, c *job.Job, p *problem.Problem, calibrat
 		return nil, err
 	}
 	h := &p.Saved.Header
-	c.Warn(slices.Concat(h.Fit.Warnings, h.Fit.Remarks)...)
+	c.Warn(job.Restored(slices.Concat(h.Fit.Warnings, h.Fit.Remarks))...)
 	if q.settled == nil {
 		if h.Fit.Refit {
 			c.Note("the file is of an older version: its mean is that of a refit, and not the network's output")
@@ -167,7 +166,7 @@ func loadPosterior(ctx context.Context, c *job.Job, p *problem.Problem, calibrat
 			return nil, p.Saved.Damaged("its leave-one-out predictions cannot be used")
 		}
 		q.scoreLeftOut(p, rows)
-		q.Calibration = &Calibration{Calibration: *k, rateKept: h.RateKept, LeftOutRows: rows, warnings: h.CalibrationWarnings}
+		q.Calibration = &Calibration{Calibration: *k, rateKept: h.RateKept, LeftOutRows: rows, warnings: job.Restored(h.CalibrationWarnings)}
 		c.Warn(q.Calibration.warnings...)
 	}
 	return q, c.EndPart(ctx, "factorize")
@@ -195,7 +194,7 @@ func load(ctx context.Context, c *job.Job, p *problem.Problem) (*Posterior, erro
 		Evidence:   gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter), Bound: h.Bound},
 		traceError: float64(f.TraceError), approximation: f.Approximation, certificate: f.Certificate, Tuning: f.Tuning, preflight: f.Preflight}
 	if f.Match != nil {
-		q.settled = &settlement{stated: float64(*f.StatedPrecision), match: *f.Match}
+		q.settled = &settlement{stated: float64(*f.StatedPrecision), match: *f.Match, why: option.Text(f.Match.Why)}
 	}
 	if v.File.Has("anchor") {
 		r := v.File.Reader("")
@@ -319,14 +318,14 @@ func (f *Flags) OfSaved(p *problem.Problem) error {
 		*f = again(was)
 		return nil
 	default:
-		return fmt.Errorf("evidence --posterior is for posteriors of --method exact, parameters and kept, and this one is of %s; its evidence is fit.log_evidence of explain --posterior --json", was.Method)
+		return option.Errorf("evidence {posterior} is for posteriors of {method=exact}, parameters and kept, and this one is of %s; its evidence is fit.log_evidence of explain {posterior} {json}", was.Method)
 	}
 }
 
 // FitAgain fits the posterior of a problem whose training rows are not its file's, by the method of that file and at
 // its prior, and calibrates it as that one was, or not where the method of calibration is none. flag says what asked
 // for it, and old is the problem of the file as it is.
-func FitAgain(ctx context.Context, c *job.Job, old, p *problem.Problem, flag, calibrate string) (*Posterior, error) {
+func FitAgain(ctx context.Context, c *job.Job, old, p *problem.Problem, flag option.Text, calibrate string) (*Posterior, error) {
 	h := &p.Saved.Header
 	was := &h.Fit
 	if err := Changeable(flag, was.Method, true, h.Network || was.Refit); err != nil && was.Method != "parameters" {
@@ -346,7 +345,7 @@ func FitAgain(ctx context.Context, c *job.Job, old, p *problem.Problem, flag, ca
 	}
 	// The match belongs to the network and the rows that it was found with.
 	if was.Match != nil {
-		q.settled = &settlement{stated: float64(*was.StatedPrecision), match: *was.Match}
+		q.settled = &settlement{stated: float64(*was.StatedPrecision), match: *was.Match, why: option.Text(was.Match.Why)}
 	}
 	if !q.network {
 		return q, nil

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -29,6 +29,7 @@ type settlement struct {
 	stated float64 // precision of the training
 	order  *order  // what to go to once the noise variance is settled; nil for nothing
 	match  result.Match
+	why    option.Text // of the match, which reports word
 	// projection is φ = ⟨f̂,f̂⟩/⟨f̂,f⟩ of the refit f̂ and the network f over the training rows (E24); 0 where it is not
 	// known.
 	projection float64
@@ -37,7 +38,7 @@ type settlement struct {
 // An order is a precision that was given, and what gave it.
 type order struct {
 	precision float64
-	from      string
+	from      option.Text
 }
 
 // begin decides which precision to start with, and whether the match is to be found from there.
@@ -47,21 +48,21 @@ func (f *fit) begin() error {
 	task := f.problem.Task
 	switch {
 	case f.flags.Tune != "":
-		s.match.Used, s.match.Why = "tuned", "--tune-prior says so"
+		s.match.Used, s.why = "tuned", "{tune-prior} says so"
 	case task.PrecisionGiven():
-		return f.obey(&order{f.precision, string(task.PrecisionFrom)})
+		return f.obey(&order{f.precision, task.PrecisionFrom.Text})
 	case f.flags.At == AtStated:
-		s.match.Used, s.match.Why = AtStated, "--at stated says so"
+		s.match.Used, s.why = AtStated, "{at=stated} says so"
 	case f.flags.At != AtMatch && f.flags.At != "":
 		v, err := strconv.ParseFloat(f.flags.At, 64)
 		if err != nil {
 			return err
 		}
-		return f.obey(&order{v, "from --at"})
+		return f.obey(&order{v, "from {at}"})
 	case f.problem.TrainedOnOthers():
-		s.match.Used, s.match.Why = AtStated, "the network records that it was trained on other rows"
+		s.match.Used, s.why = AtStated, "the network records that it was trained on other rows"
 	case problem.HasLogVariances(task.Likelihood):
-		s.match.Used, s.match.Why = AtStated, "the likelihood is not concave"
+		s.match.Used, s.why = AtStated, "the likelihood is not concave"
 	default:
 		s.match.Used = AtMatch
 	}
@@ -72,7 +73,7 @@ func (f *fit) begin() error {
 // done so as without the order. σ² is then the network's, whatever the δ that answers are asked at.
 func (f *fit) obey(o *order) error {
 	s, task := f.settled, f.problem.Task
-	s.match.Used, s.match.Why = "given", o.from
+	s.match.Used, s.why = "given", o.from
 	if !problem.HasNoise(task.Likelihood) || task.NoiseGiven() || task.FoundPrior || f.problem.TrainedOnOthers() ||
 		f.flags.Method == weights || f.options.shards {
 		return f.setPrecision(o.precision)
@@ -91,7 +92,7 @@ func (f *fit) ordered() (moves bool, err error) {
 		return false, nil
 	}
 	o := s.order
-	s.match.Used, s.match.Why, s.order = "given", o.from, nil
+	s.match.Used, s.why, s.order = "given", o.from, nil
 	if o.precision == f.precision {
 		return false, nil
 	}
@@ -261,12 +262,12 @@ func (f *fit) found(ctx context.Context, m *gp.Match) error {
 	if !said && !(math.Abs(math.Log(m.Root)) < gp.MatchKeeps) {
 		// Warn where the trained parameters are no optimum, and would be with inputs that are scaled otherwise.
 		cause, give := f.problem.OtherInputs(ctx, f.outputs)
-		if err := ctx.Err(); err != nil && (give == "" || f.options.NoReport) {
+		if err := ctx.Err(); err != nil && (give == nil || f.options.NoReport) {
 			return err
 		}
-		if give != "" && !f.options.NoReport {
+		if give != nil && !f.options.NoReport {
 			f.preflight.Verdict = "warning"
-			f.alarms = append(f.alarms, linearize.NewWarning("not-optimum", math.NaN(), math.NaN(), give,
+			f.alarms = append(f.alarms, job.NewWarning("not-optimum", math.NaN(), math.NaN(), problem.Give(give),
 				"The trained parameters are no optimum at δ = %.4g with these inputs. No answer is to be trusted, as %s.", f.precision, cause))
 			if err := f.con.Alarm(f.alarms...); err != nil {
 				return job.Full(err)
@@ -284,13 +285,13 @@ func (f *fit) found(ctx context.Context, m *gp.Match) error {
 	}
 	switch m.End {
 	case gp.MatchNone:
-		s.match.Used, s.match.Why = AtStated, "there is no match: the network fits its training rows no better than the prior mean does"
+		s.match.Used, s.why = AtStated, "there is no match: the network fits its training rows no better than the prior mean does"
 	case gp.MatchKept:
-		s.match.Used, s.match.Why = AtStated, fmt.Sprintf("the trained parameters are an optimum there: the match, %.4g, is within a tenth in log δ", float64(s.match.Precision))
+		s.match.Used, s.why = AtStated, option.Textf("the trained parameters are an optimum there: the match, %.4g, is within a tenth in log δ", float64(s.match.Precision))
 	case gp.MatchBelow:
-		s.match.Why = "the network fits its training rows more closely than any refit whose leverages keep their digits: this is the smallest precision of such a refit"
+		s.why = "the network fits its training rows more closely than any refit whose leverages keep their digits: this is the smallest precision of such a refit"
 	default:
-		s.match.Why = "there the linearized model fits the training rows as the network does"
+		s.why = "there the linearized model fits the training rows as the network does"
 	}
 	if s.match.Used == AtStated {
 		return nil
@@ -314,11 +315,11 @@ func (f *fit) noiseBy(lik *glm.Gaussian, m *moments) (factor float64, err error)
 	if factor, err = score.NoiseFactor(lik, m.y, m.mean, m.cov, m.weights); err != nil {
 		return 0, err
 	}
-	return factor, f.setNoise(factor, fmt.Sprintf("by leave-one-out at δσ² = %.4g", f.precision*f.problem.Task.Noise))
+	return factor, f.setNoise(factor, option.Textf("by leave-one-out at δσ² = %.4g", f.precision*f.problem.Task.Noise))
 }
 
 // setNoise multiplies noise variance and prior variances by a factor, which leaves the mode as it is.
-func (f *fit) setNoise(factor float64, from string) error {
+func (f *fit) setNoise(factor float64, from option.Text) error {
 	if err := f.problem.ScaleNoise(factor, from); err != nil {
 		return err
 	}
@@ -350,15 +351,15 @@ func (f *fit) remark(q *Posterior) {
 		return
 	}
 	if n, of := f.problem.Examples.Train.Len(), f.problem.TrainedOnMore(); of > 0 {
-		f.con.Warn(linearize.NewWarning("fewer-rows", float64(n), float64(of), "Leave out --train-count and --train-index.",
+		f.con.Warn(job.NewWarning("fewer-rows", float64(n), float64(of), "Leave out {train-count} and {train-index}.",
 			"The network was trained on %d rows, and these are %d of them. Answers are as sure as these rows alone can be, which is less than the network is.", of, n))
 	}
 	if match := float64(s.match.Precision); s.match.Used == "given" && math.Abs(math.Log(match/f.precision)) > gp.MatchKeeps {
-		hint := "Give --at match for answers there."
+		hint := option.Text("Give {at=match} for answers there.")
 		if over := match / f.precision / float64(len(f.problem.Examples.Y.RawMatrix().Data)); over > .5 && over < 2 && f.problem.Task.Prior == nil && !problem.HasNoise(f.problem.Task.Likelihood) {
-			hint = fmt.Sprintf("If %.4g is the weight decay of the training, give --weight-decay %.4g.", f.precision, f.precision)
+			hint = option.Textf("If %.4g is the weight decay of the training, give {weight-decay=%.4g}.", f.precision, f.precision)
 		}
-		f.con.Warn(linearize.NewWarning("given-precision", f.precision, match, hint, "Answers are at δ = %.4g as given. The linearized model fits the training rows as the network does at δ = %.4g.", f.precision, match))
+		f.con.Warn(job.NewWarning("given-precision", f.precision, match, hint, "Answers are at δ = %.4g as given. The linearized model fits the training rows as the network does at δ = %.4g.", f.precision, match))
 	}
 	if share := float64(s.match.Remainder); share > unexplained && q.network {
 		f.con.Warn(linearize.NewWarning("remainder", share, unexplained, "", "The remainder, what no training example explains of this network, is %.2g of its outputs (RMS over the training rows). The terms are those of the linearized model at δ = %.4g.", share, f.precision))

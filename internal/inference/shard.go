@@ -20,6 +20,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
@@ -100,11 +101,11 @@ func passOf(ctx context.Context, c *job.Job, p *problem.Problem) (*Pass, error) 
 	if err != nil {
 		return nil, err
 	}
-	f.settled = &settlement{match: *h.Fit.Match, projection: float64(h.Projection)}
+	f.settled = &settlement{match: *h.Fit.Match, why: option.Text(h.Fit.Match.Why), projection: float64(h.Projection)}
 	if v := h.Fit.StatedPrecision; v != nil {
 		f.settled.stated = float64(*v)
 	}
-	f.preflight, f.alarms = h.Fit.Preflight, slices.Concat(h.Fit.Warnings, h.Fit.Remarks)
+	f.preflight, f.alarms = h.Fit.Preflight, job.Restored(slices.Concat(h.Fit.Warnings, h.Fit.Remarks))
 	f.gradientNorm = float64(h.Fit.GradientNorm)
 	s := &Pass{fit: f}
 	if !f.flags.takesRows() {
@@ -125,18 +126,17 @@ func passOf(ctx context.Context, c *job.Job, p *problem.Problem) (*Pass, error) 
 
 // header is what a file of the pass says of model, data and task.
 func (s *Pass) header(ctx context.Context, split *int) (problem.SavedHeader, func(w *store.Writer), error) {
-	f, t := s.fit, s.fit.problem.Task
+	f := s.fit
 	warnings := f.alarms
 	if f.problem.Saved == nil { // and what reading the data said: parts read no scaling but the one in the file
 		warnings = f.con.Warnings
 	}
 	q := &Posterior{How: Method{Name: f.flags.Method, selection: f.flags.Selection, inducing: s.inducing.Rows, mean: f.mean()}, precision: f.precision, network: !f.flags.Refit, preflight: f.preflight}
-	r := result.Fit{Method: f.flags.Method, Refit: f.flags.Refit, PriorPrecisionOrigin: string(t.PrecisionFrom), NoiseVarianceOrigin: string(t.NoiseFrom),
-		StatedPrecision: problem.Number(f.settled.stated), Match: &f.settled.match, Preflight: f.preflight, GradientNorm: result.Float(f.gradientNorm)}
+	match := f.settled.match
+	match.Why = string(f.settled.why)
+	r := result.Fit{Method: f.flags.Method, Refit: f.flags.Refit,
+		StatedPrecision: problem.Number(f.settled.stated), Match: &match, Preflight: f.preflight, GradientNorm: result.Float(f.gradientNorm)}
 	r.Warnings, r.Remarks = result.Remarks(warnings)
-	if t.Prior != nil {
-		r.PriorPrecisionOrigin = string(t.Prior.From)
-	}
 	head, prior, err := q.header(ctx, f.problem, r, split)
 	head.Projection = result.Float(f.settled.projection)
 	return head, prior, err
@@ -183,7 +183,7 @@ func (s *Pass) part(ctx context.Context, part shard.Part, split *int) (*shard.Sh
 	p := s.fit.problem
 	lo, hi := part.Rows(s.Len())
 	if lo == hi {
-		return nil, job.FullErrorf("--shard %v: it has no rows, as there are %d training rows; split them into at most %d", part, s.Len(), s.Len())
+		return nil, job.FullErrorf("{shard=%v}: it has no rows, as there are %d training rows; split them into at most %d", part, s.Len(), s.Len())
 	}
 	of := p.Part(lo, hi)
 	// Refuse sums and sites that do not fit.
@@ -284,11 +284,11 @@ func mergePass(ctx context.Context, c *job.Job, p *problem.Problem, inducing str
 	sum, err := inputfile.Sum(ctx, s.file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, job.FullErrorf("%s: the inducing examples of its pass are not there; give --inducing-file with the file that fit --select-only wrote", s.file)
+		return nil, job.FullErrorf("%s: the inducing examples of its pass are not there; give {inducing-file} with the file that fit {select-only} wrote", s.file)
 	case err != nil:
 		return nil, err
 	case from.File != "" && sum != from.SHA:
-		return nil, job.FullErrorf("%s: these are not the inducing examples of the parts (SHA-256 %.12s…, was %.12s…); give --inducing-file with the file that they were computed with", s.file, sum, from.SHA)
+		return nil, job.FullErrorf("%s: these are not the inducing examples of the parts (SHA-256 %.12s…, was %.12s…); give {inducing-file} with the file that they were computed with", s.file, sum, from.SHA)
 	}
 	file, err := problem.InducingFile.Open(ctx, s.file, p.Limits.Memory, false)
 	if err != nil {

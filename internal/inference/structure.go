@@ -52,12 +52,12 @@ func (s *WeightFlags) InWeights() bool { return s.Structure != "" || s.Predictiv
 // Answer loads, or fits and calibrates, the posterior that all flags ask for.
 func (s *WeightFlags) Answer(ctx context.Context, c *job.Job, p *problem.Problem, f *Flags, method string) (*Posterior, error) {
 	if s.Predictive == "linear" && problem.HasLogVariances(p.Task.Likelihood) {
-		return nil, job.FullErrorf("--predictive linear is for classes, counts and one noise variance, but %s has the %s likelihood; leave it out", p.Model.Name, p.Task.Likelihood.Name())
+		return nil, job.FullErrorf("{predictive=linear} is for classes, counts and one noise variance, but %s has the %s likelihood; leave it out", p.Model.Name, p.Task.Likelihood.Name())
 	}
 	var o Options
 	if o.AtTheta = s.Predictive == "linear"; o.AtTheta && problem.HasNoise(p.Task.Likelihood) {
 		if s.Structure != "" && s.Structure != "full" {
-			return nil, job.FullErrorf("--predictive linear takes the mean of the whole regression, so that --structure %s has none; leave it out, or give --structure full", s.Structure)
+			return nil, job.FullErrorf("{predictive=linear} takes the mean of the whole regression, so that {structure=%s} has none; leave it out, or give {structure=full}", s.Structure)
 		}
 		o.Linear = true
 	}

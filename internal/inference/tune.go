@@ -16,8 +16,8 @@ import (
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/minimize"
 	"github.com/funcgp/funcgp/internal/newton"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
-	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
 
@@ -75,7 +75,7 @@ func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision 
 		return score, nil
 	})
 	if e := (*minimize.NoMinimumError)(nil); errors.As(err, &e) {
-		return job.FullErrorf("--tune-prior %s: no prior precision from %.3g to %.3g gives a finite score; check the targets, or start elsewhere with --prior-precision", t.Method, start*math.Pow(10, e.Lo), start*math.Pow(10, e.Hi))
+		return job.FullErrorf("{tune-prior=%s}: no prior precision from %.3g to %.3g gives a finite score; check the targets, or start elsewhere with {prior-precision}", t.Method, start*math.Pow(10, e.Lo), start*math.Pow(10, e.Hi))
 	}
 	if err != nil {
 		return err
@@ -87,14 +87,14 @@ func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision 
 	if err := f.choose(t, start*math.Pow(10, found.X)); err != nil || noise[found.X] == 1 {
 		return err
 	}
-	return f.setNoise(noise[found.X], "chosen with the prior precision by --tune-prior "+f.flags.Tune)
+	return f.setNoise(noise[found.X], "chosen with the prior precision by "+option.Set("tune-prior", f.flags.Tune))
 }
 
 // choose sets the precision that was found.
 func (f *fit) choose(t *result.Tuning, precision float64) error {
 	f.tuning = t
 	if t.Edge {
-		f.con.Warn(linearize.NewWarning("precision-edge", precision, math.NaN(), "Check the network, or begin elsewhere with --prior-precision.", "The best prior precision of --tune-prior %s, %.3g, is at the end of those searched. The data do not determine it.", t.Method, precision))
+		f.con.Warn(job.NewWarning("precision-edge", precision, math.NaN(), "Check the network, or begin elsewhere with {prior-precision}.", "The best prior precision of {tune-prior=%s}, %.3g, is at the end of those searched. The data do not determine it.", t.Method, precision))
 	}
 	return f.setPrecision(precision)
 }

@@ -45,7 +45,7 @@ func (q *Posterior) Validate(ctx context.Context, c *job.Job, p *problem.Problem
 		return nil, err
 	}
 	if q.How.Name == "parameters" && !p.KeepsJacobian() {
-		return nil, option.Errorf("{method} parameters is compared with function space, which takes the Jacobian of all %d training rows, more than a quarter of the memory allowed or 1 GiB; give {train-count} with fewer", p.Examples.Train.Len())
+		return nil, option.Errorf("{method=parameters} is compared with function space, which takes the Jacobian of all %d training rows, more than a quarter of the memory allowed or 1 GiB; give {train-count} with fewer", p.Examples.Train.Len())
 	}
 	if !problem.IsSparse(q.How.Name) {
 		// Weight space takes the Jacobian of all test rows at once.

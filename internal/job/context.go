@@ -1,6 +1,8 @@
 package job
 
-import "context"
+import (
+	"context"
+)
 
 // key is the key of the job in a context.
 type key struct{}

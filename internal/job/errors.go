@@ -43,7 +43,7 @@ func (e *StrictError) Message() option.Text {
 	if n := len(e.Warnings) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
-	return option.Textf("{strict}: %v%s", message(e.Warnings[0]), more)
+	return option.Textf("{strict}: %v%s", warningOf(e.Warnings[0]), more)
 }
 
 // A FullError is an error that already names a file or flag and what to do.
@@ -72,8 +72,11 @@ func IsCancelled(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// A FlagPath is a flag that names a file.
-type FlagPath struct{ Flag, Path string }
+// A FlagPath is an option or operand that names a file.
+type FlagPath struct {
+	Flag option.Text
+	Path string
+}
 
 // Exclusive is the usage error where more than one of some flags is given; nil for none.
 func Exclusive(given func(flag string) bool, names ...string) error {

@@ -114,7 +114,7 @@ func (j *Job) Detail(format string, args ...any) {
 func (j *Job) Alarm(warnings ...error) error {
 	for _, err := range warnings {
 		if w := j.keep(err); w != nil && j.Listener != nil && !j.Strict {
-			j.Listener.Alarm(w)
+			j.Listener.Alarm(&w.warning)
 		}
 	}
 	if j.Strict && len(warnings) > 0 {
@@ -131,7 +131,7 @@ func (j *Job) Warn(list ...error) {
 }
 
 // keep keeps a warning and returns it, or nil where it is known already.
-func (j *Job) keep(err error) *linearize.Warning {
+func (j *Job) keep(err error) *Warning {
 	w := Worded(err, j.Words)
 	if slices.ContainsFunc(j.Warnings, func(o error) bool { return o.Error() == w.Error() }) {
 		return nil

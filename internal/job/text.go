@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // unprintable is what could break a line, steer a terminal or hide text.
@@ -58,6 +60,18 @@ func Word(a string) string {
 		return "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
 	}
 	return a
+}
+
+// Changed says how to ask for the same with other values of options: by the whole command line, where the job is one.
+func (j *Job) Changed(changes ...option.Change) option.Text {
+	if j.Args == nil {
+		return option.Changed(changes)
+	}
+	line := j.Args
+	for _, c := range changes {
+		line = With(line, "--"+c.Name, c.Value)
+	}
+	return option.Plain(CommandLine(line))
 }
 
 // With returns a command line with a flag of this value, in place of one that it may have.

@@ -9,19 +9,26 @@ import (
 
 // A Warning is a warning whose text and remedy name options.
 type Warning struct {
-	warning      linearize.Warning // in the words of package funcgp
+	warning      linearize.Warning // in the words of who asked, or before a job knows it in those of package funcgp
 	text, remedy option.Text
 }
 
 // NewWarning returns a warning with a text formatted as by option.Textf.
 func NewWarning(code string, value, limit float64, remedy option.Text, format string, args ...any) *Warning {
-	text := option.Textf(format, args...)
-	return &Warning{linearize.Warning{Code: code, Value: value, Limit: limit, Text: text.String(), Remedy: remedy.String()}, text, remedy}
+	w := &Warning{warning: linearize.Warning{Code: code, Value: value, Limit: limit}, text: option.Textf(format, args...), remedy: remedy}
+	return w.in(option.Go)
+}
+
+// in is the warning in words.
+func (w *Warning) in(words option.Words) *Warning {
+	out := *w
+	out.warning.Text, out.warning.Remedy = w.text.In(words), w.remedy.In(words)
+	return &out
 }
 
 func (w *Warning) Error() string { return w.warning.Error() }
 
-// Unwrap returns the warning in the words of package funcgp.
+// Unwrap returns the warning in words.
 func (w *Warning) Unwrap() error { return &w.warning }
 
 // Message is the text and the remedy.
@@ -56,28 +63,42 @@ var remedies = map[string]option.Text{
 	"worse-than-constant":  "Check {standardize}, {classes} and {target}, or train the model further.",
 }
 
-// message is the text of a warning and its remedy.
-func message(err error) option.Text {
-	w, ours := errors.AsType[*Warning](err)
-	if ours {
-		return w.Message()
+// warningOf is a warning with its options.
+func warningOf(err error) *Warning {
+	if w, ok := errors.AsType[*Warning](err); ok {
+		return w
 	}
-	of := linearize.WarningOf(err)
-	if remedy, ok := remedies[of.Code]; ok && of.Remedy != "" {
-		return option.Plain(of.Text) + " " + remedy
+	w := &Warning{warning: *linearize.WarningOf(err)}
+	w.text, w.remedy = option.Plain(w.warning.Text), option.Plain(w.warning.Remedy)
+	if remedy, ok := remedies[w.warning.Code]; ok && w.remedy != "" {
+		w.remedy = remedy
+	} else if w.warning.Code == "" {
+		w.text = option.Of(err)
 	}
-	return option.Of(err)
+	return w
 }
 
 // Worded is a warning in words.
-func Worded(err error, words option.Words) *linearize.Warning {
-	out := *linearize.WarningOf(err)
-	if w, ok := errors.AsType[*Warning](err); ok {
-		out.Text, out.Remedy = w.text.In(words), w.remedy.In(words)
-	} else if remedy, ok := remedies[out.Code]; ok && out.Remedy != "" {
-		out.Remedy = remedy.In(words)
-	} else if out.Code == "" {
-		out.Text = option.Word(err, words)
+func Worded(err error, words option.Words) *Warning { return warningOf(err).in(words) }
+
+// Kept are warnings as a file keeps them, with options in braces.
+func Kept(list linearize.Warnings) linearize.Warnings {
+	out := make(linearize.Warnings, len(list))
+	for i, err := range list {
+		w := warningOf(err)
+		kept := w.warning
+		kept.Text, kept.Remedy = string(w.text), string(w.remedy)
+		out[i] = &kept
 	}
-	return &out
+	return out
+}
+
+// Restored is the inverse of Kept. Older files have flags in place of options.
+func Restored(list linearize.Warnings) linearize.Warnings {
+	out := make(linearize.Warnings, len(list))
+	for i, err := range list {
+		w := linearize.WarningOf(err)
+		out[i] = NewWarning(w.Code, w.Value, w.Limit, option.Text(w.Remedy), "%v", option.Text(w.Text))
+	}
+	return out
 }

@@ -30,7 +30,16 @@ func TestWarningsAreWorded(t *testing.T) {
 	}
 	w := linearize.WarningOf(ours)
 	require.Equal(t, linearize.Warning{Code: "bad-fit", Value: 1, Limit: 2, Text: "{seed}: it is Method.Within 0.5.", Remedy: "Give Tuned {}."}, *w)
-	require.True(t, math.IsNaN(Worded(option.New("a"), option.Go).Value))
+	require.True(t, math.IsNaN(linearize.WarningOf(Worded(option.New("a"), option.Go)).Value))
+
+	// A file keeps the options.
+	kept := Kept([]error{ours, library})
+	require.Equal(t, "{{seed}}: it is {within=0.5}.", kept[0].(*linearize.Warning).Text)
+	for i, err := range Restored(kept) {
+		for _, words := range []option.Words{option.Go, option.Flags} {
+			require.EqualError(t, Worded(err, words), Worded([]error{ours, library}[i], words).Error())
+		}
+	}
 
 	j := New(nil)
 	j.Words = option.Flags

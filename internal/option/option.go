@@ -118,6 +118,18 @@ func Named(name string) Text { return Text("{" + name + "}") }
 // Set is the text of an option with a value.
 func Set(name string, value any) Text { return Textf("{"+name+"=%v}", value) }
 
+// A Change is an option with another value than it has.
+type Change struct{ Name, Value string }
+
+// Changed is the text of options with other values.
+func Changed(changes []Change) Text {
+	list := make([]Text, len(changes))
+	for i, c := range changes {
+		list[i] = Set(c.Name, c.Value)
+	}
+	return Join(list, "{,}")
+}
+
 // Join joins texts.
 func Join(list []Text, separator Text) Text {
 	var out Text
@@ -192,14 +204,15 @@ func (t Text) each(literal func(string), option func(reference)) {
 			var r reference
 			r.name, r.value, r.valued = strings.Cut(inside, "=")
 			r.value = strings.NewReplacer("{{", "{", "}}", "}").Replace(r.value)
-			if before, name, ok := strings.Cut(r.name, " "); ok {
-				r.name = name
-				if unicode.IsUpper(rune(before[0])) {
+			words := strings.Fields(r.name)
+			for _, before := range words[:len(words)-1] {
+				if strings.Contains(before, ".") {
 					r.own = before
 				} else {
 					r.verb = before
 				}
 			}
+			r.name = words[len(words)-1]
 			option(r)
 		default: // a brace that nothing opens or closes
 			literal(s[:1])

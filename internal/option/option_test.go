@@ -23,6 +23,7 @@ func TestWords(t *testing.T) {
 		{"by {fit with-inputs}", "by SaveOptions.Inputs", "by SaveOptions.Inputs", "by gpexplain fit --with-inputs", "by gpexplain fit --with-inputs"},
 		{"{evidence optimize}", "gpexplain evidence --optimize", "gpexplain evidence --optimize", "gpexplain evidence --optimize", "gpexplain evidence --optimize"},
 		{"{ReadOptions.Bind bind=x=n,3}", "Model.Bind x=n,3", "ReadOptions.Bind x=n,3", "--bind x=n,3", "--bind x=n,3"},
+		{"{network.Operators inspect operators}", "gpexplain inspect --operators", "network.Operators", "gpexplain inspect --operators", "gpexplain inspect --operators"},
 		{"{seed=1}{,}{within=.2}", "Seed 1, Method.Within .2", "Seed 1, Method.Within .2", "--seed 1 --within .2", "--seed 1, --within .2"},
 		{"{html}", "--html", "--html", "--html", "--html"},
 		{"{{seed}} }", "{seed} }", "{seed} }", "{seed} }", "{seed} }"},

@@ -36,6 +36,7 @@ var Table = []Option{
 	{"learn", "Model.Learn", ""},
 	{"likelihood", "Likelihood", ""},
 	{"link", "PredictOptions.Link", ""},
+	{"link", "PredictOptions.Link", ""},
 	{"max-memory", "Limits.Memory", ""},
 	{"method", "Method.Name", ""},
 	{"model", "Model.File", ""},

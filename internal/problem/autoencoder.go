@@ -6,6 +6,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/linearize/network/head"
 )
@@ -78,16 +79,16 @@ func OpenAutoencoder(ctx context.Context, c *job.Job, f *Flags, src AutoencoderS
 	}
 	_, m.Outputs, _ = m.Net.Dims()
 	if want, _, _ := m.Net.Dims(); Elements(d.Shape) != want {
-		return nil, fmt.Errorf("%s: an input has %d numbers (shape %v), but %s takes %d (shape %v); give --data that the model was trained on", d.Source, Elements(d.Shape), d.Shape, m.Name, want, m.Net.InputShape())
+		return nil, option.Errorf("%s: an input has %d numbers (shape %v), but %s takes %d (shape %v); give {data} that the model was trained on", d.Source, Elements(d.Shape), d.Shape, m.Name, want, m.Net.InputShape())
 	}
 	t := &Task{Likelihood: LikelihoodNamed("gaussian"), Classes: classes}
-	t.Precision, t.PrecisionFrom = firstPositive(f.Task.Prior.Precision, "--prior-precision", m.Meta.Precision, m.Meta.precisionFrom)
-	t.Noise, t.NoiseFrom = firstPositive(f.Task.NoiseVariance, "--noise-variance", m.Meta.Noise, m.Meta.noiseFrom)
+	t.Precision, t.PrecisionFrom = firstPositive(f.Task.Prior.Precision, fromPrecision, m.Meta.Precision, m.Meta.precisionFrom)
+	t.Noise, t.NoiseFrom = firstPositive(f.Task.NoiseVariance, fromNoise, m.Meta.Noise, m.Meta.noiseFrom)
 	rows, err := chooseRows(ctx, c, &f.Data, m, t, d, nil)
 	if err != nil {
 		return nil, err
 	}
-	return &Problem{Model: m, Task: t, Examples: &Examples{Data: d, Train: rows, classes: classes, Scaling: &Scaling{}}, Limits: f.Limits, flags: f}, nil
+	return &Problem{Model: m, Task: t, Examples: &Examples{Data: d, Train: rows, classes: classes, Scaling: &Scaling{}}, Limits: f.Limits, Words: c.Words, flags: f}, nil
 }
 
 // AutoencoderMetadata says what an autoencoder was trained on, by which command line, and what its code is named.

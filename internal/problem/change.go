@@ -13,11 +13,12 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // TrainPositions returns the positions of these rows of the original file among the training rows. An unknown row, or
 // one that is listed twice, is an error that names the flag.
-func (p *Problem) TrainPositions(flag string, rows []int) ([]int, error) {
+func (p *Problem) TrainPositions(flag option.Text, rows []int) ([]int, error) {
 	train := p.Examples.Train
 	at := make(map[int]int, train.Len())
 	for i, row := range train.Index {
@@ -54,7 +55,7 @@ func (p *Problem) WithLabel(y []float64, label string) (words string, now result
 
 // CheckLeft returns an error unless some training rows are left, and two classes to tell apart where there were two. y
 // are the targets after a change, of all rows, and gone tells which are left out.
-func (p *Problem) CheckLeft(flag string, y *mat.Dense, gone []bool) error {
+func (p *Problem) CheckLeft(flag option.Text, y *mat.Dense, gone []bool) error {
 	if !slices.Contains(gone, false) {
 		return job.FullErrorf("%s names all %d training rows; leave some to learn from", flag, len(gone))
 	}
@@ -79,7 +80,7 @@ func (p *Problem) CheckLeft(flag string, y *mat.Dense, gone []bool) error {
 
 // WithoutRows is the problem of a saved posterior without these training rows of the original file, for a fit. Errors
 // name the flag.
-func (p *Problem) WithoutRows(flag string, rows []int) (*Problem, error) {
+func (p *Problem) WithoutRows(flag option.Text, rows []int) (*Problem, error) {
 	at, err := p.TrainPositions(flag, rows)
 	if err != nil {
 		return nil, err
@@ -101,7 +102,7 @@ func (p *Problem) WithoutRows(flag string, rows []int) (*Problem, error) {
 }
 
 // changedRows is the problem of a saved posterior with these training rows, for a fit at the posterior's prior.
-func (p *Problem) changedRows(d *dataset.Data, rows []int, flag string) (*Problem, error) {
+func (p *Problem) changedRows(d *dataset.Data, rows []int, flag option.Text) (*Problem, error) {
 	train, err := d.Train.Select(&dataset.SelectOptions{Classes: p.Examples.classes, Rows: rows, From: flag})
 	if err != nil {
 		return nil, err
@@ -126,7 +127,7 @@ func (p *Problem) changedRows(d *dataset.Data, rows []int, flag string) (*Proble
 // may be a training row; other rows are counted on from the last one. inside tells whether the rows are of several
 // files, so that the inputs belong into the posterior's file.
 func (p *Problem) WithRows(ctx context.Context, c *job.Job, name, index string) (q *Problem, inside bool, err error) {
-	const flag = "--append"
+	const flag option.Text = "{append}"
 	f := p.flags.Data
 	own, err := filepath.Abs(f.source())
 	other, also := filepath.Abs(name)
@@ -140,17 +141,17 @@ func (p *Problem) WithRows(ctx context.Context, c *job.Job, name, index string) 
 		}
 		switch {
 		case d.Images() != added.Images() || !slices.Equal(added.Shape, d.Shape) && d.Images():
-			return nil, false, job.FullErrorf("--append %s: a row has the shape %v, but those of %s have %v; give rows like these", name, added.Shape, d.Source, d.Shape)
+			return nil, false, job.FullErrorf("{append=%s}: a row has the shape %v, but those of %s have %v; give rows like these", name, added.Shape, d.Source, d.Shape)
 		case !slices.Equal(added.Columns, d.Columns):
-			return nil, false, job.FullErrorf("--append %s: its columns are %s, but those of %s are %s; give rows like these, with --target and --id where the columns are not told apart", name, dataset.QuoteList(added.Columns), d.Source, dataset.QuoteList(d.Columns))
+			return nil, false, job.FullErrorf("{append=%s}: its columns are %s, but those of %s are %s; give rows like these, with {target} and {id} where the columns are not told apart", name, dataset.QuoteList(added.Columns), d.Source, dataset.QuoteList(d.Columns))
 		case (added.Names != nil) != (d.Names != nil) || p.Task.Classes != nil && !added.IntegerLabels:
-			return nil, false, job.FullErrorf("--append %s: its labels are of another kind than those of %s; write both in one way", name, d.Source)
+			return nil, false, job.FullErrorf("{append=%s}: its labels are of another kind than those of %s; write both in one way", name, d.Source)
 		case len(added.Train.Shares)*d.Train.Len() != len(d.Train.Shares)*added.Train.Len():
-			return nil, false, job.FullErrorf("--append %s: either its labels or those of %s are shares of the classes; give both in one way", name, d.Source)
+			return nil, false, job.FullErrorf("{append=%s}: either its labels or those of %s are shares of the classes; give both in one way", name, d.Source)
 		case (added.Train.Weights != nil) != (d.Train.Weights != nil):
-			return nil, false, job.FullErrorf("--append %s: either its rows or those of %s have no weights; give both --row-weights, or neither", name, d.Source)
+			return nil, false, job.FullErrorf("{append=%s}: either its rows or those of %s have no weights; give both {row-weights}, or neither", name, d.Source)
 		case (added.Train.IDs != nil) != (d.Train.IDs != nil):
-			return nil, false, job.FullErrorf("--append %s: either its rows or those of %s have no names; give both an --id, or neither", name, d.Source)
+			return nil, false, job.FullErrorf("{append=%s}: either its rows or those of %s have no names; give both an {id}, or neither", name, d.Source)
 		}
 	}
 	o := &dataset.SelectOptions{Classes: p.Examples.classes}
@@ -159,7 +160,7 @@ func (p *Problem) WithRows(ctx context.Context, c *job.Job, name, index string) 
 		for _, k := range p.Examples.classes {
 			i, ok := slices.BinarySearch(added.Names, d.Names[k])
 			if !ok {
-				return nil, false, job.FullErrorf("--append: %s does not know the class %s; give --class-names", added.Source, d.Names[k])
+				return nil, false, job.FullErrorf("{append}: %s does not know the class %s; give {class-names}", added.Source, d.Names[k])
 			}
 			o.Classes = append(o.Classes, i)
 		}
@@ -168,7 +169,7 @@ func (p *Problem) WithRows(ctx context.Context, c *job.Job, name, index string) 
 		if o.Rows, err = dataset.ReadRows(ctx, index); err != nil {
 			return nil, false, err
 		}
-		o.From = index
+		o.From = option.Plain(index)
 	} else if o.Classes != nil && !leftOutKnown(&f, p.Model, added, p.Saved) {
 		if err := checkLeftOut(c, p.Model, added, o.Classes, added.Train); err != nil {
 			return nil, false, err
@@ -214,11 +215,11 @@ func (p *Problem) joined(ctx context.Context, added *dataset.Data, rows *dataset
 		return nil, err
 	}
 	if (all.Pixels != nil) != (more.Pixels != nil) || len(more.Targets)*len(all.Rows) != len(all.Targets)*len(more.Rows) {
-		return nil, job.FullErrorf("--append %s: its inputs or targets are of another kind than those of %s; give rows like these", name, d.Source)
+		return nil, job.FullErrorf("{append=%s}: its inputs or targets are of another kind than those of %s; give rows like these", name, d.Source)
 	}
 	first := d.Train.Row(d.Train.Len()-1) + 1
 	if first > math.MaxInt32-len(more.Rows) {
-		return nil, job.FullErrorf("--append %s: there are too many rows", name)
+		return nil, job.FullErrorf("{append=%s}: there are too many rows", name)
 	}
 	for i := range more.Rows {
 		all.Rows = append(all.Rows, first+i)
@@ -227,7 +228,7 @@ func (p *Problem) joined(ctx context.Context, added *dataset.Data, rows *dataset
 		if more.Names != nil {
 			k, ok := slices.BinarySearch(d.Names, more.Names[int(y)])
 			if !ok {
-				return nil, job.FullErrorf("--append %s: its label %s is not one of those of %s; leave such rows out", name, more.Names[int(y)], d.Source)
+				return nil, job.FullErrorf("{append=%s}: its label %s is not one of those of %s; leave such rows out", name, more.Names[int(y)], d.Source)
 			}
 			y = float64(k)
 		}
@@ -248,7 +249,7 @@ func (p *Problem) joined(ctx context.Context, added *dataset.Data, rows *dataset
 	}
 	// The rows keep their order, and the rows of other data follow.
 	order := slices.Concat(p.Examples.Train.Index, all.Rows[p.Examples.Train.Len():])
-	q, err := p.changedRows(to, order, "--append")
+	q, err := p.changedRows(to, order, "{append}")
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package problem
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"gonum.org/v1/gonum/floats"
@@ -38,20 +37,20 @@ func (p *Problem) setDecay(ctx context.Context, decay *float64) error {
 	}
 	t, n, lambda := p.Task, p.Examples.Train.Len(), *decay
 	t.Precision = float64(n) * lambda
-	t.PrecisionFrom = Origin(fmt.Sprintf("N·λ = %d × %.4g, from --weight-decay", n, lambda))
+	t.PrecisionFrom = computed("N·λ = %d × %.4g, from {weight-decay}", n, lambda)
 	if over := t.meanOver(p.Examples.Train); over != float64(n) {
 		t.Precision = over * lambda
-		t.PrecisionFrom = Origin(fmt.Sprintf("Σw·λ = %.6g × %.4g, from --weight-decay and the weights of the classes", over, lambda))
+		t.PrecisionFrom = computed("Σw·λ = %.6g × %.4g, from {weight-decay} and the weights of the classes", over, lambda)
 	}
 	_, targets := p.Examples.Y.Dims()
 	if targets > 1 {
 		t.Precision *= float64(targets)
-		t.PrecisionFrom = Origin(fmt.Sprintf("N·λ = %d × %.4g, from --weight-decay", n*targets, lambda))
+		t.PrecisionFrom = computed("N·λ = %d × %.4g, from {weight-decay}", n*targets, lambda)
 	}
 	if !HasNoise(t.Likelihood) {
 		return nil
 	}
-	if t.NoiseFrom == fromDefault && p.Model.Net != nil {
+	if t.NoiseFrom.By == ByDefault && p.Model.Net != nil {
 		f := mat.NewDense(n, p.Model.Outputs, nil)
 		if err := p.Model.forward(ctx, p.Examples, p.Examples.Train, func(lo int, part *mat.Dense) {
 			f.Slice(lo, lo+part.RawMatrix().Rows, 0, p.Model.Outputs).(*mat.Dense).Copy(part)
@@ -59,7 +58,7 @@ func (p *Problem) setDecay(ctx context.Context, decay *float64) error {
 			return err
 		}
 		if s := p.Examples.Scaling.meanSquare(f, p.Examples.Y); s > 0 {
-			t.NoiseFrom = "the network's mean squared error on its training rows: nothing said otherwise"
+			t.NoiseFrom = computed("the network's mean squared error on its training rows: nothing said otherwise")
 			if err := p.Examples.Scaling.setNoise(t, s, p.Model.Outputs); err != nil {
 				return err
 			}
@@ -68,7 +67,7 @@ func (p *Problem) setDecay(ctx context.Context, decay *float64) error {
 	numbers := n * targets
 	noise := t.Noise / p.Examples.Scaling.noiseUnit(p.Model.Outputs) // the loss was that of the network's own outputs
 	t.Precision = float64(numbers) * lambda / (2 * noise)
-	t.PrecisionFrom = Origin(fmt.Sprintf("N·λ/(2σ²) = %d × %.4g / (2 × %.4g), from --weight-decay and a mean of squares", numbers, lambda, noise))
+	t.PrecisionFrom = computed("N·λ/(2σ²) = %d × %.4g / (2 × %.4g), from {weight-decay} and a mean of squares", numbers, lambda, noise)
 	// A network that scales its outputs itself may have had its loss taken as they come out, or before, as where the
 	// scaling was added for the export. The precision is the one at which the gradient is smaller.
 	e := p.Examples
@@ -87,7 +86,7 @@ func (p *Problem) setDecay(ctx context.Context, decay *float64) error {
 	}
 	if gradient(precision) < gradient(t.Precision) {
 		t.Precision = precision
-		t.PrecisionFrom = Origin(fmt.Sprintf("N·λ/(2σ²) = %d × %.4g / (2 × %.4g), from --weight-decay and a mean of squares before the network scales its outputs by %s", numbers, lambda, noise, strings.Join(e.Scaling.outputsInside, ", ")))
+		t.PrecisionFrom = computed("N·λ/(2σ²) = %d × %.4g / (2 × %.4g), from {weight-decay} and a mean of squares before the network scales its outputs by %s", numbers, lambda, noise, strings.Join(e.Scaling.outputsInside, ", "))
 	}
 	return nil
 }

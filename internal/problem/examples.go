@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -203,10 +204,14 @@ func openData(ctx context.Context, c *job.Job, f *DataFlags, mf *ModelFlags, tas
 		d.TakeWhole()
 	}
 	for _, note := range d.Notes {
-		c.Note("%s: %s", d.Source, note)
+		text := option.Plain(note)
+		if note == dataset.SharesNote {
+			text += "; {likelihood=gaussian} takes them as numbers"
+		}
+		c.Note("%s: %s", d.Source, text)
 	}
 	if found := len(d.Classes()); m.Outputs > manyOutputs && m.Net != nil && f.classList == nil && d.CountClasses(m.Outputs) && m.Meta.Classes == nil {
-		c.Note("%s: its labels are %s of the numbers 0 to %d, and are taken for those of the outputs; --classes names others", d.Source, job.Count(found), m.Outputs-1)
+		c.Note("%s: its labels are %s of the numbers 0 to %d, and are taken for those of the outputs; {classes} names others", d.Source, job.Count(found), m.Outputs-1)
 	}
 	return d, nil
 }
@@ -234,7 +239,7 @@ func newExamples(ctx context.Context, c *job.Job, f *scalingFlags, m *Model, t *
 		m = m.Trained(net)
 	}
 	noise := t.Noise
-	if t.NoiseFrom == fromDefault {
+	if t.NoiseFrom.By == ByDefault {
 		noise = e.Scaling.noiseUnit(m.Outputs)
 	}
 	return m, e, e.Scaling.setNoise(t, noise, m.Outputs)
@@ -242,7 +247,7 @@ func newExamples(ctx context.Context, c *job.Job, f *scalingFlags, m *Model, t *
 
 // Preprocessing says what is done to the data before the network sees them.
 func (p *Problem) Preprocessing() *result.Preprocessing {
-	r := p.Examples.Scaling.Report()
+	r := p.Examples.Scaling.Report(p.Words)
 	d := p.Examples.Data
 	if r.Target = job.OneLine(job.Cut(d.Target, 60)); r.Target != "" && d.LastTarget {
 		r.Target += " (the last column)"
@@ -294,11 +299,11 @@ func (e *Examples) TestPart() *dataset.Rows {
 func (e *Examples) Test(o dataset.SelectOptions) (*dataset.Rows, error) {
 	part := e.TestPart()
 	if part.Len() == 0 && !e.Data.Images() {
-		remedy := "give --test-data FILE"
+		remedy := option.Text("give {test-data} FILE")
 		if e.Data.Inside {
-			remedy = "give --input FILE, or --data DATA with test rows"
+			remedy = "give {input} FILE, or {data} DATA with test rows"
 		}
-		return nil, fmt.Errorf("%s: there are no test rows; %s", e.Data.Source, remedy)
+		return nil, option.Errorf("%s: there are no test rows; %s", e.Data.Source, remedy)
 	}
 	o.Classes = e.classes
 	rows, err := part.Select(&o)
@@ -319,7 +324,7 @@ const mostHeldOut = 5000
 
 // HeldOut returns the rows on which a choice is made for a flag: the validation rows, or the last training rows that
 // neither the posterior nor the network was trained on. An error says for what.
-func (p *Problem) HeldOut(flag, use string) (*dataset.Rows, error) {
+func (p *Problem) HeldOut(flag option.Text, use string) (*dataset.Rows, error) {
 	d := p.Examples.Data
 	part, o := d.Train, &dataset.SelectOptions{Classes: p.Examples.classes}
 	used := slices.Clone(p.Examples.Train.Index)
@@ -340,9 +345,9 @@ func (p *Problem) HeldOut(flag, use string) (*dataset.Rows, error) {
 		}
 	}
 	if len(o.Rows) == 0 {
-		remedy := ""
+		var remedy option.Text
 		if !d.Images() {
-			remedy = "give --valid-data FILE, or "
+			remedy = "give {valid-data} FILE, or "
 		}
 		fewer := "train on fewer rows, and fit with"
 		switch {
@@ -351,7 +356,7 @@ func (p *Problem) HeldOut(flag, use string) (*dataset.Rows, error) {
 		case p.Model.Meta.Rows != "": // it remembers what it was trained on
 			fewer = "train it on fewer rows, by gpexplain train"
 		}
-		return nil, job.FullErrorf("%s: all %d training rows of %s were trained on, none is left to %s; %s%s --train-count %d", flag, all.Len(), d.Source, use, remedy, fewer, max(1, all.Len()*9/10))
+		return nil, job.FullErrorf("%s: all %d training rows of %s were trained on, none is left to %s; %s%s {train-count=%d}", flag, all.Len(), d.Source, use, remedy, fewer, max(1, all.Len()*9/10))
 	}
 	o.Rows, o.From = o.Rows[max(0, len(o.Rows)-mostHeldOut):], flag
 	rows, err := part.Select(o)

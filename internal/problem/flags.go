@@ -11,6 +11,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // Flags are what a problem is read from: the options of model, data and fit, with their lists parsed.
@@ -147,39 +148,39 @@ func (s *Flags) texts() map[string]string {
 func (s *TaskFlags) check() error {
 	var err error
 	if s.classWeights, err = parseClassWeights(norm.NFC.String(s.ClassWeights)); err != nil {
-		return job.Usagef("--class-weights %s: %v", s.ClassWeights, err)
+		return job.Usagef("{class-weights=%s}: %v", s.ClassWeights, err)
 	}
 	prior := &s.Prior
 	positive := func(v *float64) bool { return v == nil || *v >= 1e-300 && *v <= 1e300 }
 	switch {
 	case !positive(prior.Precision):
-		return job.Usagef("--prior-precision %v must be a positive number", *prior.Precision)
+		return job.Usagef("{prior-precision=%v} must be a positive number", *prior.Precision)
 	case prior.WeightDecay != nil && *prior.WeightDecay == 0:
-		return job.Usagef("--weight-decay 0 is no prior: training without decay has none that would be known; leave it out, and choose a precision with --tune-prior loo")
+		return job.Usagef("{weight-decay} 0 is no prior: training without decay has none that would be known; leave it out, and choose a precision with {tune-prior=loo}")
 	case !positive(prior.WeightDecay):
-		return job.Usagef("--weight-decay %v must be a positive number", *prior.WeightDecay)
+		return job.Usagef("{weight-decay=%v} must be a positive number", *prior.WeightDecay)
 	case prior.WeightDecay != nil && prior.Precision != nil:
-		return job.Usagef("--weight-decay and --prior-precision exclude each other: both say the precision of the prior")
+		return job.Usagef("{weight-decay} and {prior-precision} exclude each other: both say the precision of the prior")
 	case prior.File != "" && prior.Precision != nil:
-		return job.Usagef("--prior and --prior-precision exclude each other: both say the prior")
+		return job.Usagef("{prior} and {prior-precision} exclude each other: both say the prior")
 	case prior.File != "" && prior.WeightDecay != nil:
-		return job.Usagef("--prior and --weight-decay exclude each other: both say the prior")
+		return job.Usagef("{prior} and {weight-decay} exclude each other: both say the prior")
 	case prior.File != "" && s.NoiseVariance != nil:
-		return job.Usagef("--prior and --noise-variance exclude each other: the file says the noise variance too")
+		return job.Usagef("{prior} and {noise-variance} exclude each other: the file says the noise variance too")
 	case s.LabelSmoothing != nil && !(*s.LabelSmoothing >= 0 && *s.LabelSmoothing < 1):
-		return job.Usagef("--label-smoothing %v must be at least 0 and less than 1", *s.LabelSmoothing)
+		return job.Usagef("{label-smoothing=%v} must be at least 0 and less than 1", *s.LabelSmoothing)
 	case !positive(s.NoiseVariance):
-		return job.Usagef("--noise-variance %v must be a positive number", *s.NoiseVariance)
+		return job.Usagef("{noise-variance=%v} must be a positive number", *s.NoiseVariance)
 	case s.Likelihood == "":
 		return nil
 	case !isLikelihood(s.Likelihood):
 		return job.NotOneOf("likelihood", s.Likelihood, Likelihoods)
 	case s.NoiseVariance != nil && !HasNoise(LikelihoodNamed(s.Likelihood)):
-		return job.Usagef("--noise-variance is for --likelihood gaussian, not %s", s.Likelihood)
+		return job.Usagef("{noise-variance} is for {likelihood=gaussian}, not %s", s.Likelihood)
 	case s.LabelSmoothing != nil && !HasClasses(LikelihoodNamed(s.Likelihood)):
-		return job.Usagef("--label-smoothing is for labels, not for --likelihood %s", s.Likelihood)
+		return job.Usagef("{label-smoothing} is for labels, not for {likelihood=%s}", s.Likelihood)
 	case s.classWeights != nil && !HasClasses(LikelihoodNamed(s.Likelihood)):
-		return job.Usagef("--class-weights is for labels, not for --likelihood %s", s.Likelihood)
+		return job.Usagef("{class-weights} is for labels, not for {likelihood=%s}", s.Likelihood)
 	}
 	return nil
 }
@@ -189,15 +190,15 @@ func (s *TaskFlags) check() error {
 func (s *DataFlags) check(likelihood string, memory int64) error {
 	switch {
 	case s.TrainCount < 0:
-		return job.Usagef("--train-count %d must be at least 1", s.TrainCount)
+		return job.Usagef("{train-count=%d} must be at least 1", s.TrainCount)
 	case s.TrainCount != 0 && s.TrainFile != "":
-		return job.Usagef("--train-count and --train-index exclude each other")
+		return job.Usagef("{train-count} and {train-index} exclude each other")
 	case s.Split != nil && s.TestFile != "":
-		return job.Usagef("--split and --test-data exclude each other")
+		return job.Usagef("{split} and {test-data} exclude each other")
 	case s.Split != nil && s.ValidFile != "":
-		return job.Usagef("--split and --valid-data exclude each other")
+		return job.Usagef("{split} and {valid-data} exclude each other")
 	case s.Split != nil && *s.Split < 0:
-		return job.Usagef("--split %d must be 0 or more", *s.Split)
+		return job.Usagef("{split=%d} must be 0 or more", *s.Split)
 	}
 	for _, list := range []struct {
 		flag     string
@@ -205,20 +206,20 @@ func (s *DataFlags) check(likelihood string, memory int64) error {
 	}{{"classes", &s.Classes, &s.classList}, {"class-names", &s.ClassNames, &s.classNames}} {
 		var err error
 		if *list.to, err = checkNames(*list.from); err != nil {
-			return job.Usagef("--%s %v", list.flag, err)
+			return job.Usagef("%v", option.Set(list.flag, err))
 		}
 		if len(*list.to) == 1 {
-			return job.Usagef("--%s %s is one class; name at least two with commas between them, as in 0,1,2", list.flag, (*list.to)[0])
+			return job.Usagef("%v is one class; name at least two with commas between them, as in 0,1,2", option.Set(list.flag, (*list.to)[0]))
 		}
 	}
 	if s.classList != nil && s.classNames != nil && len(s.classList) != len(s.classNames) {
-		return job.Usagef("--classes has %d classes, but --class-names names %d", len(s.classList), len(s.classNames))
+		return job.Usagef("{classes} has %d classes, but {class-names} names %d", len(s.classList), len(s.classNames))
 	}
 	for _, name := range s.classList {
 		if s.classNames != nil {
 			break
 		}
-		if err := s.checkNumber("--classes", name); err != nil {
+		if err := s.checkNumber("{classes}", name); err != nil {
 			return err
 		}
 	}
@@ -226,14 +227,14 @@ func (s *DataFlags) check(likelihood string, memory int64) error {
 		lik := LikelihoodNamed(likelihood)
 		switch {
 		case !HasClasses(lik):
-			return job.Usagef("--classes is for labels, not for --likelihood %s", likelihood)
+			return job.Usagef("{classes} is for labels, not for {likelihood=%s}", likelihood)
 		case !IsSoftmax(lik) && len(s.classList) != 2:
-			return job.Usagef("--likelihood %s is for two classes, not %d", likelihood, len(s.classList))
+			return job.Usagef("{likelihood=%s} is for two classes, not %d", likelihood, len(s.classList))
 		}
 	}
 	if kind, _, _ := strings.Cut(s.source(), ":"); kind == "digits" && !s.remembered {
 		if _, err := dataset.Open(context.Background(), s.source(), s.options(memory)); err != nil {
-			return job.Usagef("--data %v", err)
+			return job.Usagef("{data=%v}", err)
 		}
 	}
 	if s.Source != "mnist" {
@@ -244,7 +245,7 @@ func (s *DataFlags) check(likelihood string, memory int64) error {
 		given bool
 	}{{"target", s.Target != ""}, {"id", s.ID != ""}, {"row-weights", s.RowWeights != ""}, {"split", s.Split != nil}, {"test-data", s.TestFile != ""}, {"valid-data", s.ValidFile != ""}} {
 		if x.given {
-			return job.Usagef("--%s is for a CSV file, not --data mnist", x.flag)
+			return job.Usagef("%v is for a CSV file, not {data=mnist}", option.Named(x.flag))
 		}
 	}
 	return nil
@@ -267,9 +268,9 @@ func (s *DataFlags) options(memory int64) *dataset.OpenOptions {
 func (s *Flags) Files() []job.FlagPath {
 	list := s.Task.FitOptions.files()
 	for _, path := range dataset.FilesOf(s.Data.source()) {
-		list = append(list, job.FlagPath{Flag: "--data", Path: path})
+		list = append(list, job.FlagPath{Flag: "{data}", Path: path})
 	}
-	return append(list, []job.FlagPath{{Flag: "--model", Path: s.Model.File}, {Flag: "--test-data", Path: s.Data.TestFile}, {Flag: "--valid-data", Path: s.Data.ValidFile}, {Flag: "--train-index", Path: s.Data.TrainFile}, {Flag: "--prior", Path: s.Task.Prior.File}}...)
+	return append(list, []job.FlagPath{{Flag: "{model}", Path: s.Model.File}, {Flag: "{test-data}", Path: s.Data.TestFile}, {Flag: "{valid-data}", Path: s.Data.ValidFile}, {Flag: "{train-index}", Path: s.Data.TrainFile}, {Flag: "{prior}", Path: s.Task.Prior.File}}...)
 }
 
 // source is where the rows are, with its default.

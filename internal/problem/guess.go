@@ -16,7 +16,7 @@ import (
 	"github.com/funcgp/funcgp/glm/integral"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize/network/head"
 )
 
@@ -63,7 +63,7 @@ type candidate struct {
 	inputs, targets *dataset.Scaling
 	likelihood      glm.Likelihood
 	words           string
-	flags           []string // that say so
+	options         []option.Text // that say so
 
 	loss, strain, record float64
 	score                float64
@@ -100,8 +100,8 @@ func (g *guess) apart() string {
 
 // doubt warns that the next is not ruled out.
 func (g *guess) doubt() error {
-	return linearize.NewWarning("guess-unsure", g.margin, unsure,
-		fmt.Sprintf("Give %s to keep what is taken, or %s for the other.", strings.Join(g.best.flags, " "), strings.Join(g.next.flags, " ")),
+	return job.NewWarning("guess-unsure", g.margin, unsure,
+		option.Textf("Give %s to keep what is taken, or %s for the other.", option.Join(g.best.options, "{,}"), option.Join(g.next.options, "{,}")),
 		"It is not sure how the network was trained: with %s, which is taken, it loses %s of what a constant loses on its training rows, and with %s %s. Their answers there are up to %s apart.",
 		g.best.words, percent(g.best.loss), g.next.words, percent(g.next.loss), g.apart())
 }
@@ -246,7 +246,7 @@ func (c *comparison) leaked(ctx context.Context, g *guess, train, test *dataset.
 		words += ", of training and test rows"
 	}
 	with.words = words + strings.TrimPrefix(g.best.words, tableWays[way].words)
-	with.flags = append([]string{fmt.Sprintf("--input-mean %s --input-sd %s", commas(with.inputs.Mean), commas(with.inputs.Scale))}, g.best.flags[1:]...)
+	with.options = append(byNumbers("input", with.inputs), g.best.options[1:]...)
 	if _, err := c.choose(ctx, []*candidate{g.best, &with}); err != nil {
 		return false, err
 	}
@@ -538,7 +538,7 @@ func targetWays(m *Model, t *Task, y *mat.Dense) ([]*candidate, error) {
 	h := m.Net.Head()
 	positive := h.Function != head.None && h.Function != head.LogSoftmax && !h.Removed // of standardized targets about half are negative
 	if hasRealTargets(t.Likelihood) {
-		list[0].words, list[0].flags = "targets as they are", []string{"--target-mean 0 --target-sd 1"}
+		list[0].words, list[0].options = "targets as they are", []option.Text{"{target-mean=0}", "{target-sd=1}"}
 		if !positive {
 			by, err := dataset.NewScaling(y)
 			if err != nil {
@@ -549,14 +549,14 @@ func targetWays(m *Model, t *Task, y *mat.Dense) ([]*candidate, error) {
 				by    *dataset.Scaling
 			}{{"standardized targets", by}, {"targets standardized by deviations over N − 1", sample(by, y.RawMatrix().Rows)}} {
 				list = append(list, &candidate{likelihood: t.Likelihood, targets: way.by, words: way.words,
-					flags: []string{"--target-mean " + commas(way.by.Mean) + " --target-sd " + commas(way.by.Scale)}})
+					options: byNumbers("target", way.by)})
 			}
 		}
 	}
 	if t.open && counts(y) && h.Function == head.None {
-		list = append(list, &candidate{likelihood: LikelihoodNamed("poisson"), words: "outputs that are logarithms of rates of counts", flags: []string{"--likelihood poisson"}})
+		list = append(list, &candidate{likelihood: LikelihoodNamed("poisson"), words: "outputs that are logarithms of rates of counts", options: []option.Text{"{likelihood=poisson}"}})
 		for _, a := range list[:len(list)-1] {
-			a.flags = append(a.flags, "--likelihood gaussian")
+			a.options = append(a.options, "{likelihood=gaussian}")
 		}
 	}
 	return list, nil
@@ -568,15 +568,18 @@ func counts(y *mat.Dense) bool {
 	return !slices.ContainsFunc(y.RawMatrix().Data, func(v float64) bool { return v < 0 || v > most || v != math.Trunc(v) })
 }
 
-// commas is a list of numbers as a flag takes it.
-func commas(v []float64) string { return strings.ReplaceAll(shortNumbers(v), " ", "") }
+// byNumbers are the options that say a scaling of "input" or "target" by its numbers.
+func byNumbers(of string, s *dataset.Scaling) []option.Text {
+	commas := func(v []float64) string { return strings.ReplaceAll(shortNumbers(v), " ", "") }
+	return []option.Text{option.Set(of+"-mean", commas(s.Mean)), option.Set(of+"-sd", commas(s.Scale))}
+}
 
 // both are the candidates with each of some ways to scale the inputs and each of some ways to scale the targets.
 func both(inputs, targets []*candidate) []*candidate {
 	var all []*candidate
 	for _, in := range inputs {
 		for _, to := range targets {
-			a := &candidate{inputs: in.inputs, targets: to.targets, likelihood: to.likelihood, flags: slices.Concat(in.flags, to.flags)}
+			a := &candidate{inputs: in.inputs, targets: to.targets, likelihood: to.likelihood, options: slices.Concat(in.options, to.options)}
 			a.words = strings.Join(slices.DeleteFunc([]string{in.words, to.words}, func(s string) bool { return s == "" }), " and ")
 			all = append(all, a)
 		}
@@ -585,20 +588,20 @@ func both(inputs, targets []*candidate) []*candidate {
 }
 
 // otherInputs looks for another way to scale the inputs under which the network was trained on its rows, rather than as it gets them now,
-// or for one with the classes in another order. It returns what it found and what to give for it, "" where there is none: each has been
+// or for one with the classes in another order. It returns what it found and what to give for it, nil where there is none: each has been
 // carried out, and what is returned has a score that is surely better, and with optimum is one with which θ* is near an optimum.
-func (l *look) otherInputs(ctx context.Context, optimum bool) (cause, give string) {
+func (l *look) otherInputs(ctx context.Context, optimum bool) (cause string, give []option.Text) {
 	p := l.problem
 	if p.Model.Net == nil {
-		return "", ""
+		return "", nil
 	}
 	c, err := compareOn(ctx, p.Model, p.Task, p.Examples.Train, p.Examples.Y)
 	if err != nil {
-		return "", ""
+		return "", nil
 	}
 	inputs, err := inputWays(ctx, p.Examples.Train, p.Model.wholeColumns())
 	if err != nil {
-		return "", ""
+		return "", nil
 	}
 	now := &candidate{likelihood: p.Task.Likelihood}
 	if s := p.Examples.Scaling; s != nil {
@@ -606,7 +609,7 @@ func (l *look) otherInputs(ctx context.Context, optimum bool) (cause, give strin
 	}
 	all := []*candidate{now}
 	for _, in := range inputs {
-		a := &candidate{inputs: in.inputs, likelihood: p.Task.Likelihood, words: in.words, flags: in.flags}
+		a := &candidate{inputs: in.inputs, likelihood: p.Task.Likelihood, words: in.words, options: in.options}
 		all = append(all, a)
 		f, err := p.Model.Net.Forward(ctx, c.scaled(a))
 		if err != nil {
@@ -619,32 +622,32 @@ func (l *look) otherInputs(ctx context.Context, optimum bool) (cause, give strin
 			}
 			if order, _ := orderOf(confusionOf(f, label, len(p.Task.Classes)), logp, label, p.Task.Classes, l.constant); order != nil {
 				return fmt.Sprintf("its outputs agree with the labels with %s and the classes in another order", in.words),
-					fmt.Sprintf("Give %s --classes %s.", strings.Join(in.flags, " "), job.Word(classText(order, p.Examples.Data)))
+					append(slices.Clone(in.options), option.Set("classes", job.Word(classText(order, p.Examples.Data))))
 			}
 		}
 		if s := slopeOf(f, c.y); HasNoise(p.Task.Likelihood) && s.better > otherScale && s.own && (p.Examples.Scaling == nil || p.Examples.Scaling.Targets == nil) {
 			// The outputs follow standardized targets: f is on the scale of (y − mean)/sd.
 			all = append(all, &candidate{inputs: in.inputs, likelihood: p.Task.Likelihood, targets: &dataset.Scaling{Mean: []float64{s.mean}, Scale: []float64{s.sd}},
-				words: "scaled targets and with " + in.words, flags: append(slices.Clone(in.flags), s.flags(nil))})
+				words: "scaled targets and with " + in.words, options: slices.Concat(in.options, s.options(nil))})
 		}
 	}
 	g, err := c.choose(ctx, all)
 	if err != nil || g.best == now || !differ(g.best, now) || now.score-g.best.score <= unsure || !(g.best.loss < 1) || optimum && !(g.best.strain < nearOptimum) {
-		return "", ""
+		return "", nil
 	}
 	cause = "it fits them with " + g.best.words
 	if g.best.targets != nil {
 		cause = "it was trained on " + g.best.words
 	}
-	return cause, fmt.Sprintf("Give %s.", strings.Join(g.best.flags, " "))
+	return cause, g.best.options
 }
 
 // OtherInputs looks for another way to scale the inputs under which the network, with outputs f on the training rows,
-// N×C, was trained on these rows: what to give for it, "" where there is none or it is known how they are scaled. It
+// N×C, was trained on these rows: what to give for it, nil where there is none or it is known how they are scaled. It
 // is for a network whose parameters are no optimum as its inputs are.
-func (p *Problem) OtherInputs(ctx context.Context, f *mat.Dense) (cause, give string) {
-	if s := p.Examples.Scaling; p.Model.takesWholeAlone() || s != nil && (s.InputsFrom == fromMetadata || s.InputsFrom.guessed()) {
-		return "", ""
+func (p *Problem) OtherInputs(ctx context.Context, f *mat.Dense) (cause string, give []option.Text) {
+	if s := p.Examples.Scaling; p.Model.takesWholeAlone() || s != nil && (s.InputsFrom.By == ByModel || s.InputsFrom.By == ByGuess) {
+		return "", nil
 	}
 	l := &look{problem: p, at: &AtTheta{F: f}}
 	l.score()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/linearize/train"
@@ -33,7 +34,7 @@ func TestGuessOfScaling(t *testing.T) {
 				m := trainedWith(t, seed, likelihood, w.name, standardized)
 				s, said := m.scaling(t, automatic())
 				require.True(t, strings.HasPrefix(said[strings.Index(said, "guessed"):], "guessed inputs "), said)
-				require.True(t, s.InputsFrom.guessed())
+				require.True(t, s.InputsFrom.By == ByGuess)
 				truth, guessed := m.answers(t, testref.Must(ordered(t.Context(), w.name, m.rows, nil))(t), m.scaled(t, standardized)), m.answers(t, s.Inputs, s.Targets)
 				if differ(truth, guessed) {
 					require.Contains(t, said, "warning: It is not sure how the network was trained", "seed %d, %s, %s", seed, likelihood, w.name)
@@ -96,7 +97,7 @@ func TestGuessOfScalerOfAllRows(t *testing.T) {
 			continue
 		}
 		require.Contains(t, said, "with inputs standardized by training and test rows")
-		require.Contains(t, said, fmt.Sprintf("or --input-mean %.6g --input-sd %.6g for the other", mean, sd))
+		require.Contains(t, said, fmt.Sprintf("or --input-mean %.6g, --input-sd %.6g for the other", mean, sd))
 	}
 }
 
@@ -147,11 +148,11 @@ func TestGuessOfCounts(t *testing.T) {
 			_, said := m.scaling(t, automatic())
 			require.Equal(t, want, m.task.Likelihood.Name(), "seed %d: %s", seed, said)
 			other := map[string]string{"poisson": "gaussian", "gaussian": "poisson"}[want]
-			require.NotContains(t, said, "--likelihood "+other+" for the other", "seed %d", seed)
+			require.NotContains(t, said, "Likelihood "+other+" for the other", "seed %d", seed)
 			require.Equal(t, want == "poisson", strings.Contains(said, "guessed inputs standardized by the training rows and outputs that are logarithms of rates of counts:"))
 
 			m = trainedWith(t, seed, likelihood, "yes", false)
-			m.task.NoiseFrom = fromNoiseFlag // which only real numbers have
+			m.task.NoiseFrom = fromNoise // which only real numbers have
 			m.scaling(t, automatic())
 			require.Equal(t, "gaussian", m.task.Likelihood.Name())
 		}
@@ -209,8 +210,8 @@ func TestGuessOfNearTargets(t *testing.T) {
 		_, said = m.scaling(t, &given)
 	}
 	require.Contains(t, said, "warning: It is not sure how the network was trained: with ")
-	require.Regexp(t, "Give --target-mean 0 --target-sd 1 to keep what is taken, or --target-mean 0.03 --target-sd 1.05[0-9]* for the other.|"+
-		"Give --target-mean 0.03 --target-sd 1.05 to keep what is taken, or --target-mean 0 --target-sd 1 for the other.", said)
+	require.Regexp(t, "Give --target-mean 0, --target-sd 1 to keep what is taken, or --target-mean 0.03, --target-sd 1.05[0-9]* for the other.|"+
+		"Give --target-mean 0.03, --target-sd 1.05 to keep what is taken, or --target-mean 0, --target-sd 1 for the other.", said)
 	settled := given
 	settled.TargetMean, settled.TargetSD = Numbers{Values: []float64{.03}}, Numbers{Values: []float64{1.05}}
 	_, said = m.scaling(t, &settled)
@@ -238,7 +239,7 @@ func TestOtherInputs(t *testing.T) {
 			flags.TargetMean, flags.TargetSD = Numbers{Values: s.Targets.Mean[:1]}, Numbers{Values: s.Targets.Scale[:1]}
 			wrong, _ := m.scaling(t, flags)
 			_, give = m.problem(t, wrong).OtherInputs(t.Context(), m.outputs(t, wrong))
-			require.Contains(t, give, "Give --standardize "+w, "seed %d", seed)
+			require.Contains(t, Give(give).In(option.Flags), "Give --standardize "+w, "seed %d", seed)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/linearize/network/head"
 )
@@ -59,26 +59,26 @@ func (m *Model) withHead(c *job.Job, lik glm.Likelihood) (*Model, error) {
 		c.Warn(net.Head().Warning())
 	default:
 		// Say that a likelihood takes for logits or log rates what a head made of them, and what to do about it.
-		takes, remedy := "", ""
+		takes, remedy := "", option.Text("")
 		switch _, counts := lik.(glm.Counting); {
 		case counts && h.Function == head.LogSoftmax:
-			takes, remedy = "takes them for logarithms of rates, and they are those of probabilities", "Give --likelihood categorical for labels, or gaussian."
+			takes, remedy = "takes them for logarithms of rates, and they are those of probabilities", "Give {likelihood=categorical} for labels, or gaussian."
 		case HasLogVariances(lik):
 			takes, remedy = "takes them for means and logarithms of variances", "Export the model without it, with the logarithm of the variance as its output."
 		case counts:
-			takes, remedy = "takes them for logarithms of rates", "Where they are rates, export the model with a Log after it, else give another --likelihood."
+			takes, remedy = "takes them for logarithms of rates", "Where they are rates, export the model with a Log after it, else give another {likelihood}."
 		case h.Groups > 1:
 			takes = fmt.Sprintf("takes all outputs for the logits of one choice, and they are those of %d", h.Groups)
-			remedy = "Export the model with the outputs of one of them, or give --likelihood gaussian."
+			remedy = "Export the model with the outputs of one of them, or give {likelihood=gaussian}."
 		case IsSoftmax(lik) && h.Function == head.Sigmoid:
 			takes = "applies a softmax to them, and they are probabilities of several labels, each by itself"
-			remedy = "Give --likelihood bernoulli and the columns of the labels with --target, or --likelihood gaussian."
+			remedy = "Give {likelihood=bernoulli} and the columns of the labels with {target}, or {likelihood=gaussian}."
 		case h.Function == head.Sigmoid || h.Function == head.Softmax:
-			takes, remedy = "takes them for logits, and they are probabilities", "Export the model without it, or give --likelihood gaussian."
+			takes, remedy = "takes them for logits, and they are probabilities", "Export the model without it, or give {likelihood=gaussian}."
 		default:
-			takes, remedy = "takes them for logits", "Where it is no part of the network that was trained, export the model without it, else give --likelihood gaussian or poisson."
+			takes, remedy = "takes them for logits", "Where it is no part of the network that was trained, export the model without it, else give {likelihood=gaussian} or poisson."
 		}
-		out.wrongHead = linearize.NewWarning("wrong-outputs", math.NaN(), math.NaN(), remedy, "The final %v stays part of the outputs, and the %s likelihood %s. All answers are wrong.", h, lik.Name(), takes)
+		out.wrongHead = job.NewWarning("wrong-outputs", math.NaN(), math.NaN(), remedy, "The final %v stays part of the outputs, and the %s likelihood %s. All answers are wrong.", h, lik.Name(), takes)
 		if err := c.Alarm(out.wrongHead); err != nil {
 			return nil, job.Full(err)
 		}
@@ -113,7 +113,7 @@ func (l *look) outputs() bool {
 		sums = sums && !(math.Abs(floats.Sum(f.RawRowView(i))-1) > sumsToOne)
 	}
 	between := least >= 0 && most <= 1 && most > least
-	says, takes, remedy := "probabilities", "logits", "Export the model without what makes them probabilities."
+	says, takes, remedy := "probabilities", "logits", option.Text("Export the model without what makes them probabilities.")
 	switch _, counts := t.Likelihood.(glm.Counting); {
 	case counts && least > 0 && l.better(math.Log) > likelier:
 		says, takes, remedy = "rates", "logarithms of rates", "Export the model with a Log at its end."
@@ -128,11 +128,11 @@ func (l *look) outputs() bool {
 	case n*c < fewProbabilities:
 		return false
 	case IsSoftmax(t.Likelihood):
-		remedy = "If they are probabilities p of a label each, export the model with log(p/(1−p)) at its end, and give --likelihood bernoulli and their columns with --target."
+		remedy = "If they are probabilities p of a label each, export the model with log(p/(1−p)) at its end, and give {likelihood=bernoulli} and their columns with {target}."
 	default:
 		remedy = "If they are probabilities p, export the model with log(p/(1−p)) at its end."
 	}
-	l.warn(linearize.NewWarning("wrong-outputs", math.NaN(), math.NaN(), remedy, "The outputs of %d training rows look like %s, all between %.3g and %.3g, and the %s likelihood takes them for %s. If they are, all answers are wrong.",
+	l.warn(job.NewWarning("wrong-outputs", math.NaN(), math.NaN(), remedy, "The outputs of %d training rows look like %s, all between %.3g and %.3g, and the %s likelihood takes them for %s. If they are, all answers are wrong.",
 		n, says, least, most, t.Likelihood.Name(), takes))
 	return true
 }

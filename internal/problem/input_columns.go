@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -22,7 +23,7 @@ func (m *Model) withColumns(c *job.Job, f *ModelFlags, d *dataset.Data) (*Model,
 	}
 	width := Elements(d.Shape)
 	if len(f.InputColumns) > 0 && d.Columns == nil {
-		return nil, fmt.Errorf("--input-columns: %s holds pictures, which have no columns; leave it out, or give --data with a table", d.Source)
+		return nil, option.Errorf("{input-columns}: %s holds pictures, which have no columns; leave it out, or give {data} with a table", d.Source)
 	}
 	columns := map[string][]int{}
 	for _, name := range slices.Sorted(maps.Keys(f.InputColumns)) {
@@ -33,13 +34,13 @@ func (m *Model) withColumns(c *job.Job, f *ModelFlags, d *dataset.Data) (*Model,
 			}
 		}
 		if wrong != "" {
-			return nil, fmt.Errorf("--input-columns %q: there is no column or range of columns %q; %s has %s", name+"="+f.InputColumns[name], wrong, d.Source, dataset.QuoteList(d.Columns))
+			return nil, option.Errorf("{input-columns=%q}: there is no column or range of columns %q; %s has %s", name+"="+f.InputColumns[name], wrong, d.Source, dataset.QuoteList(d.Columns))
 		}
 	}
 	if len(f.InputColumns) == 0 {
 		var how string
 		if columns, how = defaultColumns(inputs, d); columns == nil {
-			return nil, fmt.Errorf("%s: an input has %d numbers, but the inputs of %s take %s; say with --input-columns NAME=COLUMNS, one for each, which columns they are%s", d.Source, width, m.Name, sizes(inputs), columnsHint(d))
+			return nil, option.Errorf("%s: an input has %d numbers, but the inputs of %s take %s; say with {input-columns} NAME=COLUMNS, one for each, which columns they are%s", d.Source, width, m.Name, sizes(inputs), columnsHint(d))
 		}
 		parts := make([]string, len(inputs))
 		for i, in := range inputs {
@@ -52,11 +53,11 @@ func (m *Model) withColumns(c *job.Job, f *ModelFlags, d *dataset.Data) (*Model,
 			}
 			parts[i] = fmt.Sprintf("%s from %s", in.Name, text)
 		}
-		c.Note("%s takes %s, %s; --input-columns NAME=COLUMNS assigns others", m.Name, strings.Join(parts, ", "), how)
+		c.Note("%s takes %s, %s; {input-columns} NAME=COLUMNS assigns others", m.Name, strings.Join(parts, ", "), how)
 	}
 	net, err := m.Net.WithColumns(width, columns)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; --input-columns NAME=COLUMNS says which columns of %s each input takes: %s", m.Name, errors.New(strings.TrimPrefix(err.Error(), "network: ")), d.Source, sizes(inputs))
+		return nil, option.Errorf("%s: %w; {input-columns} NAME=COLUMNS says which columns of %s each input takes: %s", m.Name, option.Trimmed(err, "network: "), d.Source, sizes(inputs))
 	}
 	return m.Trained(net), nil
 }
@@ -92,14 +93,14 @@ func columnsOf(text string, names []string) (at []int, wrong string) {
 }
 
 // columnsFlag is --input-columns that gives one input these columns among all.
-func columnsFlag(input string, names, all []string) string {
+func columnsFlag(input string, names, all []string) option.Text {
 	list := make([]string, len(names))
 	for i, name := range names {
 		if list[i] = name; name == "" || strings.ContainsAny(name, ",:-") {
 			list[i] = strconv.Itoa(slices.Index(all, name))
 		}
 	}
-	return "--input-columns " + job.Word(input+"="+strings.Join(list, ","))
+	return option.Set("input-columns", job.Word(input+"="+strings.Join(list, ",")))
 }
 
 // explainField gives the error of a field that is no number the flags that take its column for what it seems to be: the
@@ -125,19 +126,19 @@ func (m *Model) explainField(f *ModelFlags, defaulted bool, err error) error {
 	d, alone := inputs[0].Len(), len(names) == len(at.Features)-1
 	switch {
 	case defaulted && at.Number && at.Word && alone && len(names)+1 == d:
-		e.Remedy = fmt.Sprintf("give --target %s if it is the label: the target is now %s, the last column", job.Word(at.Column), at.Targets[0])
+		e.Remedy = option.Textf("give {target=%s} if it is the label: the target is now %s, the last column", job.Word(at.Column), at.Targets[0])
 	case len(names) == d && at.Word && alone:
-		e.Remedy = fmt.Sprintf("give --id %s if it names the rows, or %s, which leaves it out", job.Word(at.Column), columnsFlag(inputs[0].Name, names, at.Features))
+		e.Remedy = option.Textf("give {id=%s} if it names the rows, or %s, which leaves it out", job.Word(at.Column), columnsFlag(inputs[0].Name, names, at.Features))
 	case len(names) == d:
-		e.Remedy = fmt.Sprintf("give %s, which leaves out what is no number", columnsFlag(inputs[0].Name, names, at.Features))
+		e.Remedy = option.Textf("give %s, which leaves out what is no number", columnsFlag(inputs[0].Name, names, at.Features))
 	case len(names) > d:
-		e.Remedy = fmt.Sprintf("say with --input-columns %s=COLUMNS which %d of them the network takes: %s", inputs[0].Name, d, dataset.QuoteList(names))
+		e.Remedy = option.Textf("say with {input-columns=%s=COLUMNS} which %d of them the network takes: %s", inputs[0].Name, d, dataset.QuoteList(names))
 	}
 	return err
 }
 
 // indexHint says to take a column that counts the rows for their names, where it is one more than the network takes.
-func (m *Model) indexHint(d *dataset.Data) string {
+func (m *Model) indexHint(d *dataset.Data) option.Text {
 	want, _, _ := m.Net.Dims()
 	if len(d.Columns) != want+1 || d.Train.ByRange() || d.Train.Len() < 2 || len(m.Net.Inputs()) != 1 {
 		return ""
@@ -149,7 +150,7 @@ func (m *Model) indexHint(d *dataset.Data) string {
 			counts = counts && x.At(i, j) == x.At(0, j)+float64(i)
 		}
 		if counts && name != "" {
-			return fmt.Sprintf("--id %s, which counts the rows, or ", job.Word(name))
+			return option.Textf("{id=%s}, which counts the rows, or ", job.Word(name))
 		}
 		if counts && len(d.Columns) <= mostTyped {
 			return columnsFlag(m.Net.Inputs()[0].Name, slices.Delete(slices.Clone(d.Columns), j, j+1), d.Columns) + ", since an unnamed column counts the rows, or "

@@ -15,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/picture"
 )
 
@@ -34,16 +35,16 @@ func (s *RowFlags) Check() error {
 		return err
 	}
 	if s.Invert != "" && s.Input == "" {
-		return job.Usagef("--invert is for --input")
+		return job.Usagef("{invert} is for {input}")
 	}
 	if s.Invert != "" && s.Invert != "yes" && s.Invert != "no" {
-		return job.Usagef("--invert=%s must be yes or no", s.Invert)
+		return job.Usagef("{invert}=%s must be yes or no", s.Invert)
 	}
 	if k, err := strconv.Atoi(s.Index); err == nil && k < 0 {
-		return job.Usagef("--index %d must be 0 or more", k)
+		return job.Usagef("{index=%d} must be 0 or more", k)
 	}
 	if _, ok := ParseRows(s.Index, mostListed); !ok && s.Index != "" {
-		return job.Usagef("--index %q must list rows such as 24 or 1,2,5-9", s.Index)
+		return job.Usagef("{index=%q} must list rows such as 24 or 1,2,5-9", s.Index)
 	}
 	return nil
 }
@@ -65,13 +66,13 @@ func (s *RowFlags) Select(ctx context.Context, c *job.Job, p *Problem, count int
 		return s.inputs(ctx, c, p)
 	case s.Index != "":
 		rows, _ := ParseRows(s.Index, mostListed) // which Check has let pass
-		o = dataset.SelectOptions{Rows: rows, From: "--index"}
+		o = dataset.SelectOptions{Rows: rows, From: "{index}"}
 	case s.TestIndex != "":
 		rows, err := dataset.ReadRows(ctx, s.TestIndex)
 		if err != nil {
 			return nil, err
 		}
-		o = dataset.SelectOptions{Rows: rows, From: s.TestIndex}
+		o = dataset.SelectOptions{Rows: rows, From: option.Plain(s.TestIndex)}
 	case s.All:
 		o.Count = 0
 	}
@@ -147,7 +148,7 @@ func (p *Problem) Pool(ctx context.Context, c *job.Job, name string) (*dataset.R
 		return nil, err
 	}
 	if pool.Len() == 0 {
-		return nil, job.FullErrorf("--pool %s: there is no row that the posterior is not trained on; give another pool", name)
+		return nil, job.FullErrorf("{pool=%s}: there is no row that the posterior is not trained on; give another pool", name)
 	}
 	return pool, nil
 }
@@ -162,9 +163,9 @@ func (p *Problem) poolOfData(ctx context.Context, c *job.Job, name string) (*dat
 		d.TakeWhole()
 	}
 	if !slices.Equal(d.Shape, p.Examples.Data.Shape) {
-		return nil, job.FullErrorf("--pool %s: a row has the shape %v, but those of %s have %v; give rows like these", name, d.Shape, p.Examples.Data.Source, p.Examples.Data.Shape)
+		return nil, job.FullErrorf("{pool=%s}: a row has the shape %v, but those of %s have %v; give rows like these", name, d.Shape, p.Examples.Data.Source, p.Examples.Data.Shape)
 	}
-	o := &dataset.SelectOptions{Classes: p.Examples.classes, From: "--pool"}
+	o := &dataset.SelectOptions{Classes: p.Examples.classes, From: "{pool}"}
 	rows, err := d.Train.Select(o)
 	if err != nil || Fingerprint(d.Train) != Fingerprint(p.Examples.Data.Train) {
 		return rows, err

@@ -13,7 +13,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/integral"
-	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/internal/job"
 )
 
 // At an optimum of the cross entropy with weight decay λ the gradient over all rows is that of the decay, Jᵀ(y − p) = Nλθ, for
@@ -214,7 +214,7 @@ func (l *look) labelLoss(ctx context.Context, rows string) error {
 	for _, k := range off[:min(mostNamed, len(off))] {
 		parts = append(parts, fmt.Sprintf("%q for %.3g %% of them where %.3g %% have it (z = %.1f, as at %.2g times their weight)", names[k.class], 100*k.expected, 100*k.share, -k.z(), k.weight))
 	}
-	l.warn(linearize.NewWarning("loss-weighted", off[0].counts(b/a), sharesLimit, "Give --class-weights if the training had pos_weight, or the rows as they were drawn.",
+	l.warn(job.NewWarning("loss-weighted", off[0].counts(b/a), sharesLimit, "Give {class-weights} if the training had pos_weight, or the rows as they were drawn.",
 		"On %s the network expects the label %s, as after a training with pos_weight or resampled rows. Its own probabilities are for labels with other shares, which calibration corrects by a shift, and it is no optimum of this likelihood, so terms and the evidence are off too.",
 		rows, strings.Join(parts, ", ")))
 	return nil
@@ -316,7 +316,7 @@ func (all classCounts) warning(off classCounts, by float64, rows string, t *Task
 	}
 	heavy := slices.MaxFunc(all, func(a, b classCount) int { return cmp.Compare(a.weight, b.weight) })
 	light := slices.MinFunc(all, func(a, b classCount) int { return cmp.Compare(a.weight, b.weight) })
-	return linearize.NewWarning("loss-weighted", by, sharesLimit, "Give --class-weights if the training had them, or the rows as they were drawn.",
+	return job.NewWarning("loss-weighted", by, sharesLimit, "Give {class-weights} if the training had them, or the rows as they were drawn.",
 		"On %s the network expects %s, as after a training with class weights, pos_weight or resampled rows (class %s at %.2g times the weight of class %s). Its own probabilities are for classes with other shares, which calibration corrects by a shift, and it is no optimum of this likelihood, so terms and the evidence are off too.",
 		rows, strings.Join(parts, ", "), name(heavy.class), heavy.weight/light.weight, name(light.class))
 }
@@ -343,7 +343,7 @@ func (l *look) flatWarning(by, z float64, rows, loss string) error {
 	for _, lp := range l.logp {
 		sure += math.Exp(floats.Max(lp)) / float64(len(l.logp))
 	}
-	return linearize.NewWarning("loss-flattened", by, flatLimit, "Give --label-smoothing if the training had it, or train by the cross entropy, to its end.",
+	return job.NewWarning("loss-flattened", by, flatLimit, "Give {label-smoothing} if the training had it, or train by the cross entropy, to its end.",
 		"On %s the network is less sure than right, as after %s or a training that stopped far from its end: its largest probability is %.3g on average and its accuracy %.3g (z = %.1f). Its probabilities are too near to one another, and it is no optimum of this likelihood, so terms, match and evidence are off too.",
 		rows, loss, sure, l.accuracy, z)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
 )
@@ -62,9 +63,9 @@ func (p *Problem) KeepsJacobian() bool {
 // PredictRows is how many rows are handled at a time where nothing says more.
 const PredictRows = 256
 
-// InFlags says in the command's own words what a library's limit means. Of a saved posterior nothing can be made
+// LessMemory says what to do about a limit of memory. Of a saved posterior nothing can be made
 // smaller.
-func InFlags(err error, saved bool) error {
+func LessMemory(err error, saved bool) error {
 	var e *gp.MemoryError
 	if !errors.As(err, &e) {
 		return err
@@ -72,13 +73,13 @@ func InFlags(err error, saved bool) error {
 	text, most := e.Op+" takes "+Takes(e)+"; ", job.Count(e.Largest)
 	switch {
 	case e.Largest < 1 || saved:
-		return fmt.Errorf("%sraise --max-memory", text)
+		return option.Errorf("%sraise {max-memory}", text)
 	case e.Unit == gp.InducingExamples || e.Unit == gp.InducingPairs:
-		return fmt.Errorf("%sat most %s %s fit: give --inducing %d, or raise --max-memory", text, most, e.Unit, e.Largest)
+		return option.Errorf("%sat most %s %s fit: give {inducing=%d}, or raise {max-memory}", text, most, e.Unit, e.Largest)
 	case e.Unit == gp.Parameters:
-		return fmt.Errorf("%sat most %s parameters fit: choose a smaller model, or raise --max-memory", text, most)
+		return option.Errorf("%sat most %s parameters fit: choose a smaller model, or raise {max-memory}", text, most)
 	}
-	return fmt.Errorf("%sat most %s examples fit: give --method nystrom, --train-count %d, or raise --max-memory", text, most, e.Largest)
+	return option.Errorf("%sat most %s examples fit: give {method=nystrom}, {train-count=%d}, or raise {max-memory}", text, most, e.Largest)
 }
 
 // Takes says how much memory something takes and how much it may.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // Keys of the metadata that train writes into a model.
@@ -53,7 +54,7 @@ type Metadata struct {
 	Scaling          *dataset.Scaling // of the inputs; nil where not said
 	Targets          *dataset.Scaling // of the targets; nil where they are as they are in the data
 
-	precisionFrom, noiseFrom Origin   // of a saved posterior; "" is the model itself
+	precisionFrom, noiseFrom Origin   // of a saved posterior; nobody of the model itself
 	saved                    *Scaling // of a saved posterior; nil is the model itself
 }
 
@@ -228,4 +229,9 @@ func (m *Metadata) columns(ctx context.Context, path string, o *dataset.OpenOpti
 		o.Target = strings.Join(m.target, ",")
 	}
 	return nil
+}
+
+// metadataEntry names an entry of the model's metadata in messages.
+func (m *Model) metadataEntry(key string) option.Text {
+	return option.Textf("%s: its metadata entry %s", m.Name, key)
 }

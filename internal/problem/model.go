@@ -16,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -85,13 +86,12 @@ func ReadModel(ctx context.Context, c *job.Job, f *ModelFlags) (*Model, error) {
 // modelError names the file once, and what to do about it.
 func modelError(name string, err error) error {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
-		return fmt.Errorf("%s: %w; --model takes an ONNX file, and without it the built-in network is used", name, p.Err)
+		return option.Errorf("%s: %w; {model} takes an ONNX file, and without it the built-in network is used", name, p.Err)
 	}
 	if job.IsCancelled(err) {
 		return err
 	}
-	err = &flagError{err}
-	text, remedy := err.Error(), ""
+	text, remedy := err.Error(), option.Text("")
 	switch f := (*onnx.FormatError)(nil); {
 	case errors.As(err, &f) && !f.Unsupported && strings.Contains(text, "ONNX file"):
 		remedy = "; export the model again"
@@ -101,19 +101,10 @@ func modelError(name string, err error) error {
 	case strings.Contains(text, "would mix examples"):
 		remedy = "; every example must be computed by itself, in evaluation mode and with a dynamic batch dimension"
 	default:
-		remedy = "; gpexplain inspect --operators says what is read of each operator"
+		remedy = "; {inspect operators} says what is read of each operator"
 	}
-	return fmt.Errorf("%s: %w%s", name, err, remedy)
+	return option.Errorf("%s: %w%s", name, err, remedy)
 }
-
-// A flagError is an error of the library without the names of its options beside those of the flags.
-type flagError struct{ error }
-
-var optionNames = strings.NewReplacer(" (ReadOptions.Bind)", "", " (ReadOptions.Learn)", "", " (ReadOptions.MaxMemory)", "", " (ReadOptions.Output)", "")
-
-func (e *flagError) Error() string { return optionNames.Replace(e.error.Error()) }
-
-func (e *flagError) Unwrap() error { return e.error }
 
 // Files are the paths of the model and of the files in which it keeps its weights; none for the built-in network.
 func (m *Model) Files() []string {

@@ -13,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // SplitNames reads names with commas between them; one with a comma stands in double quotes. "" is nil.
@@ -69,10 +70,10 @@ func classNamesOf(text string) ([]string, error) {
 }
 
 // checkNumber refuses a class of built-in data that is no number.
-func (s *DataFlags) checkNumber(flag, class string) error {
+func (s *DataFlags) checkNumber(flag option.Text, class string) error {
 	kind, _, _ := strings.Cut(s.source(), ":")
 	if _, err := strconv.Atoi(class); err != nil && !s.remembered && (kind == "digits" || s.Source == "mnist") {
-		return job.Usagef("%s %q: the classes of --data %s are digits, such as 4,9", flag, class, s.source())
+		return job.Usagef("%s %q: the classes of {data=%s} are digits, such as 4,9", flag, class, s.source())
 	}
 	return nil
 }
@@ -84,16 +85,16 @@ func (s *DataFlags) CheckContrast(text string) (a, b string, err error) {
 	}
 	ab, err := SplitNames(text)
 	if err != nil || len(ab) != 2 {
-		return "", "", job.Usagef("--contrast %q must be two different classes such as 4,9", text)
+		return "", "", job.Usagef("{contrast=%q} must be two different classes such as 4,9", text)
 	}
 	for _, class := range ab {
 		if s.classNames == nil {
-			if err := s.checkNumber("--contrast", class); err != nil {
+			if err := s.checkNumber("{contrast}", class); err != nil {
 				return "", "", err
 			}
 		}
 		if name := norm.NFC.String(class); s.classList != nil && !slices.Contains(s.classList, name) && !slices.Contains(s.classNames, name) {
-			return "", "", job.Usagef("--contrast %s: %s is not one of --classes %s", text, class, JoinNames(s.Classes))
+			return "", "", job.Usagef("{contrast=%s}: %s is not one of {classes=%s}", text, class, JoinNames(s.Classes))
 		}
 	}
 	return ab[0], ab[1], nil
@@ -110,7 +111,7 @@ func (p *Problem) Contrasted(text string) (a, b int, err error) {
 		return 0, 0, err
 	}
 	if b, err = p.outputOf(ab[1]); err == nil && a == b {
-		err = fmt.Errorf("--contrast %s: both are the same output; name two", text)
+		err = option.Errorf("{contrast=%s}: both are the same output; name two", text)
 	}
 	return a, b, err
 }
@@ -123,11 +124,11 @@ func (p *Problem) outputOf(name string) (int, error) {
 		if i, ok := p.ClassOf(name); ok {
 			return i, nil
 		}
-		return 0, fmt.Errorf("--contrast: %s is not one of the classes %s; choose two of them", name, t.ClassList())
+		return 0, option.Errorf("{contrast}: %s is not one of the classes %s; choose two of them", name, t.ClassList())
 	case slices.Contains(columns, name):
 		return slices.Index(columns, name), nil
 	case notNumber != nil || k < 0 || k >= p.Model.Outputs:
-		return 0, fmt.Errorf("--contrast: there is no output %s; %s has 0 to %d", name, p.Model.Name, p.Model.Outputs-1)
+		return 0, option.Errorf("{contrast}: there is no output %s; %s has 0 to %d", name, p.Model.Name, p.Model.Outputs-1)
 	}
 	return k, nil
 }
@@ -180,11 +181,11 @@ func (t *Task) ClassNames() []string {
 
 // labels resolves --classes in the data; nil where it was not given.
 func (s *DataFlags) labels(d *dataset.Data) ([]int, error) {
-	return labelsOf("--classes", s.classList, d)
+	return labelsOf("{classes}", s.classList, d)
 }
 
 // labelsOf returns the labels of the data that a list of classes names.
-func labelsOf(from string, list []string, d *dataset.Data) ([]int, error) {
+func labelsOf(from option.Text, list []string, d *dataset.Data) ([]int, error) {
 	var labels []int
 	for _, class := range list {
 		k, err := strconv.Atoi(class)
@@ -193,14 +194,14 @@ func labelsOf(from string, list []string, d *dataset.Data) ([]int, error) {
 		} else if d.Names != nil {
 			var ok bool
 			if k, ok = slices.BinarySearch(d.Names, class); !ok {
-				remedy := ""
+				var remedy option.Text
 				if !slices.ContainsFunc(d.Names, func(name string) bool { return !slices.Contains(list, name) }) {
-					remedy = fmt.Sprintf("; a class that no row has is named by --class-names %s", job.Word(JoinNames(list)))
+					remedy = option.Textf("; a class that no row has is named by {class-names=%s}", job.Word(JoinNames(list)))
 				}
-				return nil, fmt.Errorf("%s: %s is not a class of %s, which are %s%s", from, class, d.Source, job.Cut(JoinNames(d.Names), 60), remedy)
+				return nil, option.Errorf("%s: %s is not a class of %s, which are %s%s", from, class, d.Source, job.Cut(JoinNames(d.Names), 60), remedy)
 			}
 		} else if err != nil {
-			return nil, fmt.Errorf("%s: the labels of %s are numbers, and %q is none; leave it out, and give --class-names %s for names in the order of the outputs", from, d.Source, class, job.Word(JoinNames(list)))
+			return nil, option.Errorf("%s: the labels of %s are numbers, and %q is none; leave it out, and give {class-names=%s} for names in the order of the outputs", from, d.Source, class, job.Word(JoinNames(list)))
 		}
 		labels = append(labels, k)
 	}
@@ -212,7 +213,7 @@ func labelsOf(from string, list []string, d *dataset.Data) ([]int, error) {
 type wanted struct {
 	classes []int
 	names   []string
-	from    string // where the classes come from
+	from    option.Text // where the classes come from
 }
 
 // classText formats labels of the data.

@@ -3,7 +3,6 @@ package problem
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // Without --outputs, a network of more than manyOutputs classes has fewOutputs of them told apart.
@@ -34,12 +34,12 @@ func parseOutputs(text string) (s outputFlags, err error) {
 	}
 	if k, ok := strings.CutPrefix(text, "top:"); ok {
 		if s.top, err = strconv.Atoi(k); err != nil || s.top < 1 {
-			return s, job.Usagef("--outputs %s: want a number of classes, such as top:10", text)
+			return s, job.Usagef("{outputs=%s}: want a number of classes, such as top:10", text)
 		}
 		return s, nil
 	}
 	if s.list, err = SplitNames(text); err != nil {
-		return s, job.Usagef("--outputs %v", err)
+		return s, job.Usagef("{outputs=%v}", err)
 	}
 	return s, nil
 }
@@ -91,7 +91,7 @@ func (p *Problem) groupedBy(ctx context.Context, c *job.Job, rows *dataset.Rows,
 	case p.Saved != nil || f.text == "all" || f.text == "" && !p.ManyClasses():
 		return p, nil
 	case !IsSoftmax(t.Likelihood):
-		return nil, fmt.Errorf("--outputs is for classes with an output each, but %s has %s; leave it out", m.Name, t.Predicts())
+		return nil, option.Errorf("{outputs} is for classes with an output each, but %s has %s; leave it out", m.Name, t.Predicts())
 	}
 	share, own := make([]float64, m.Outputs), make([]float64, m.Outputs) // mean probability of each class over the rows
 	if err := m.forward(ctx, p.Examples, rows, func(_ int, f *mat.Dense) {
@@ -113,7 +113,7 @@ func (p *Problem) groupedBy(ctx context.Context, c *job.Job, rows *dataset.Rows,
 	for _, name := range f.list {
 		k, err := p.outputOf(name)
 		if err != nil {
-			return nil, fmt.Errorf("--outputs: %s is not one of the classes %s; choose among them", name, job.Cut(t.list(), 60))
+			return nil, option.Errorf("{outputs}: %s is not one of the classes %s; choose among them", name, job.Cut(t.list(), 60))
 		}
 		kept = append(kept, k)
 	}
@@ -144,7 +144,7 @@ func (p *Problem) groupedBy(ctx context.Context, c *job.Job, rows *dataset.Rows,
 		if len(kept) == 1 {
 			are = "stands alone"
 		}
-		c.Note("%s tells %s classes apart; %s %s, and the other %s, with probability %.3g in the mean over %s, are one class, %q; --outputs chooses others",
+		c.Note("%s tells %s classes apart; %s %s, and the other %s, with probability %.3g in the mean over %s, are one class, %q; {outputs} chooses others",
 			m.Name, job.Count(m.Outputs), job.Cut(JoinNames(g.Task.Names[:len(kept)]), 80), are, job.Count(m.Outputs-len(kept)), by.Others, what, othersName)
 	}
 	return g, nil

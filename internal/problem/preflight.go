@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
@@ -16,8 +15,8 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/par"
-	"github.com/funcgp/funcgp/linearize"
 )
 
 // AtTheta is what the network does on its training rows, and how the parameters hold there.
@@ -121,15 +120,15 @@ func (p *Problem) Preflight(ctx context.Context, at *AtTheta) (*result.Preflight
 	cause, remedy := l.cause(ctx)
 	switch {
 	case t.Classes != nil && worse:
-		l.warn(linearize.NewWarning("bad-fit", l.nll, l.constant, remedy, "On %s the network predicts worse than the shares of the classes do: %.4g nats a row against %.4g, with accuracy %.3g. No answer is to be trusted, as %s.", rows, l.nll, l.constant, l.accuracy, cause))
+		l.warn(job.NewWarning("bad-fit", l.nll, l.constant, remedy, "On %s the network predicts worse than the shares of the classes do: %.4g nats a row against %.4g, with accuracy %.3g. No answer is to be trusted, as %s.", rows, l.nll, l.constant, l.accuracy, cause))
 	case worse && t.MultiLabel():
-		l.warn(linearize.NewWarning("bad-fit", l.nll, l.constant, remedy, "On %s the network predicts worse than the shares of the labels do: %.4g nats a row against %.4g, with %.3g of the labels right. No answer is to be trusted, as %s.", rows, l.nll, l.constant, l.accuracy, cause))
+		l.warn(job.NewWarning("bad-fit", l.nll, l.constant, remedy, "On %s the network predicts worse than the shares of the labels do: %.4g nats a row against %.4g, with %.3g of the labels right. No answer is to be trusted, as %s.", rows, l.nll, l.constant, l.accuracy, cause))
 	case worse:
-		l.warn(linearize.NewWarning("bad-fit", l.nll, l.constant, remedy, "On %s the network predicts worse than their mean does: %.4g nats a row against %.4g, with RMSE %.4g. No answer is to be trusted, as %s.", rows, l.nll, l.constant, l.rmse, cause))
+		l.warn(job.NewWarning("bad-fit", l.nll, l.constant, remedy, "On %s the network predicts worse than their mean does: %.4g nats a row against %.4g, with RMSE %.4g. No answer is to be trusted, as %s.", rows, l.nll, l.constant, l.rmse, cause))
 	case sure:
-		l.warn(linearize.NewWarning("overconfident", l.nll, l.nll-l.excess, remedy, "On %s the network is surer than right: %.4g nats a row, where its own probabilities expect %.4g. No answer is to be trusted, as %s.", rows, l.nll, l.nll-l.excess, cause))
+		l.warn(job.NewWarning("overconfident", l.nll, l.nll-l.excess, remedy, "On %s the network is surer than right: %.4g nats a row, where its own probabilities expect %.4g. No answer is to be trusted, as %s.", rows, l.nll, l.nll-l.excess, cause))
 	default:
-		l.warn(linearize.NewWarning("targets-scaled", l.rmse, math.NaN(), remedy, "On %s the network's outputs follow the targets on another scale, with RMSE %.4g. No answer is to be trusted, as %s.", rows, l.rmse, cause))
+		l.warn(job.NewWarning("targets-scaled", l.rmse, math.NaN(), remedy, "On %s the network's outputs follow the targets on another scale, with RMSE %.4g. No answer is to be trusted, as %s.", rows, l.rmse, cause))
 	}
 	r.Verdict = "warning"
 	return r, l.warnings, nil
@@ -360,24 +359,27 @@ func (l *look) slack() float64 {
 }
 
 // cause is what may have gone wrong with inputs and targets, a clause, and what to do about it.
-func (l *look) cause(ctx context.Context) (cause, remedy string) {
+func (l *look) cause(ctx context.Context) (cause string, remedy option.Text) {
 	t := l.problem.Task
 	if HasNoise(t.Likelihood) {
 		if s := l.slope(); s.better > otherScale {
-			return "it was trained on scaled targets", fmt.Sprintf("Give %s.", s.flags(l.problem.Examples.Scaling))
+			return "it was trained on scaled targets", Give(s.options(l.problem.Examples.Scaling))
 		}
 	}
-	if cause, give := l.otherInputs(ctx, false); give != "" {
-		return cause, give
+	if cause, give := l.otherInputs(ctx, false); give != nil {
+		return cause, Give(give)
 	}
 	if l.problem.Model.takesWholeAlone() {
 		return "inputs or labels are not those that it was trained on", "Check how the ids are numbered."
 	}
 	if !t.Loss.plain() {
-		return "inputs, labels or loss are not those that it was trained on, or inputs are scaled otherwise", "Check --class-weights, and see --standardize, --input-mean and --input-sd."
+		return "inputs, labels or loss are not those that it was trained on, or inputs are scaled otherwise", "Check {class-weights}, and see {standardize}, {input-mean} and {input-sd}."
 	}
-	return "inputs or labels are not those that it was trained on, or are scaled otherwise", "See --standardize, --input-mean and --input-sd."
+	return "inputs or labels are not those that it was trained on, or are scaled otherwise", "See {standardize}, {input-mean} and {input-sd}."
 }
+
+// Give is the remedy to give these options.
+func Give(options []option.Text) option.Text { return "Give " + option.Join(options, "{,}") + "." }
 
 // order warns where the outputs agree with the labels with the classes in another order and no other way to scale the
 // inputs makes them agree as they are; nil otherwise.
@@ -389,20 +391,20 @@ func (l *look) order(ctx context.Context) error {
 	if order == nil {
 		return nil
 	}
-	if _, give := l.otherInputs(ctx, false); give != "" && !strings.Contains(give, "--classes") {
+	if _, give := l.otherInputs(ctx, false); give != nil && !slices.Contains(option.Join(give, "").Named(), "classes") {
 		return nil
 	}
-	text, remedy := classText(order, l.problem.Examples.Data), ""
+	text, remedy := classText(order, l.problem.Examples.Data), option.Text("")
 	switch f := l.problem.flags; {
 	case f != nil && f.Data.classNames != nil && l.problem.Examples.Data.Names != nil:
-		remedy = "--class-names " + job.Word(text)
+		remedy = option.Set("class-names", job.Word(text))
 	case l.problem.Model.Meta.Classes != nil || l.problem.Model.Meta.ClassNames != nil && l.problem.Examples.Data.Names != nil:
-		remedy = "labels that go with the metadata of the network, which says the order,"
+		remedy = "labels that go with the metadata of the network, which says the order"
 	default:
-		remedy = "--classes " + job.Word(text)
+		remedy = option.Set("classes", job.Word(text))
 	}
 	n := len(l.logp)
-	return linearize.NewWarning("class-order", l.nll, nll, fmt.Sprintf("Give %s.", strings.TrimSuffix(remedy, ",")),
+	return job.NewWarning("class-order", l.nll, nll, Give([]option.Text{remedy}),
 		"On %d training rows the network's outputs are those of the classes in another order: there they lose %s nats a row, as they are %s with an accuracy of %.3g, and the shares of the classes alone %s. No answer is to be trusted.", n, short(nll), short(l.nll), l.accuracy, short(l.constant))
 }
 
@@ -458,12 +460,12 @@ type affine struct {
 	mean, sd float64
 }
 
-// flags say how the targets were scaled, of outputs that are in the units of the targets by s.
-func (a affine) flags(s *Scaling) string {
+// options say how the targets were scaled, of outputs that are in the units of the targets by s.
+func (a affine) options(s *Scaling) []option.Text {
 	if s != nil && s.Targets != nil {
 		a.mean, a.sd = a.mean+a.sd*s.Targets.Mean[0], a.sd*s.Targets.Scale[0]
 	}
-	return fmt.Sprintf("--target-mean %.6g --target-sd %.6g", a.mean, a.sd)
+	return []option.Text{option.Textf("{target-mean=%.6g}", a.mean), option.Textf("{target-sd=%.6g}", a.sd)}
 }
 
 // slope fits the targets by an affine function of the output, for one output.

@@ -134,7 +134,7 @@ func (l *linearCase) problem(t *testing.T, delta float64, from Origin) *Problem 
 		fmt.Fprintf(&text, "%v\n", l.y.At(i, 0)+4)
 	}
 	data := tableOf(t, text.String())
-	task := &Task{Likelihood: l.lik, Precision: delta, PrecisionFrom: from, NoiseFrom: "from --noise-variance"}
+	task := &Task{Likelihood: l.lik, Precision: delta, PrecisionFrom: from, NoiseFrom: fromNoise}
 	if HasClasses(l.lik) {
 		task.Classes = data.Classes()
 	}
@@ -183,7 +183,7 @@ func TestPreflightOfModes(t *testing.T) {
 		if HasNoise(l.lik) && l.delta == 200 {
 			continue // shrunk so far that the squared error is many times the noise
 		}
-		require.Empty(t, l.warnings(t, l.delta, "from --prior-precision"), name)
+		require.Empty(t, l.warnings(t, l.delta, fromPrecision), name)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestPreflightOfModes(t *testing.T) {
 func TestPreflightFindsOrder(t *testing.T) {
 	for want, l := range map[string]*linearCase{"5,4": newLinear(t, glm.Bernoulli{}, 1, 1, 5), "5,6,4": newLinear(t, glm.Categorical{}, 3, .1, 5)} {
 		l.pull() // the outputs for the labels as they were
-		p := l.problem(t, l.delta, "from --prior-precision")
+		p := l.problem(t, l.delta, fromPrecision)
 		k := len(p.Task.Classes)
 		for i, c := range p.Examples.Train.Class {
 			// Output j now stands for the label of class j + 1.
@@ -202,7 +202,7 @@ func TestPreflightFindsOrder(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, warnings, 1)
 		require.ErrorContains(t, warnings[0], "the network's outputs are those of the classes in another order")
-		require.ErrorContains(t, warnings[0], "Give --classes "+want)
+		require.ErrorContains(t, warnings[0], "Give Data.Classes "+want)
 	}
 }
 
@@ -262,7 +262,7 @@ func TestOrderOf(t *testing.T) {
 func TestPreflightFindsTargetScale(t *testing.T) {
 	l := newLinear(t, gaussian(t, .25), 1, 1, 7)
 	l.pull()
-	p := l.problem(t, 1, "from --prior-precision")
+	p := l.problem(t, 1, fromPrecision)
 	y := mat.Col(nil, 0, p.Examples.Y)
 	mean, sd := stat.PopMeanStdDev(y, nil)
 	f := mat.DenseCopyOf(l.f)
@@ -270,7 +270,7 @@ func TestPreflightFindsTargetScale(t *testing.T) {
 	_, warnings, err := p.Preflight(t.Context(), &AtTheta{F: f})
 	require.NoError(t, err)
 	require.NotEmpty(t, warnings)
-	require.ErrorContains(t, warnings[0], fmt.Sprintf("it was trained on scaled targets. Give --target-mean %.6g --target-sd %.6g", mean, sd))
+	require.ErrorContains(t, warnings[0], fmt.Sprintf("it was trained on scaled targets. Give --target-mean %.6g, --target-sd %.6g", mean, sd))
 	// Outputs of the right mean but a tenth of the size.
 	f.Apply(func(i, _ int, _ float64) float64 { return mean + (l.f.At(i, 0)-mean)/10 }, f)
 	_, warnings, err = p.Preflight(t.Context(), &AtTheta{F: f})
@@ -283,7 +283,7 @@ func TestPreflightFindsTargetScale(t *testing.T) {
 func TestPreflightOfSureNetwork(t *testing.T) {
 	l := newLinear(t, glm.Bernoulli{}, 1, 1, 9)
 	l.pull()
-	p := l.problem(t, 1, "from --prior-precision")
+	p := l.problem(t, 1, fromPrecision)
 	f := mat.DenseCopyOf(l.f)
 	f.Scale(12, f)
 	at := &AtTheta{F: f}
@@ -301,7 +301,7 @@ func TestPreflightOfSureNetwork(t *testing.T) {
 func TestPreflightScores(t *testing.T) {
 	l := newLinear(t, glm.Categorical{}, 3, .1, 2)
 	l.pull()
-	p := l.problem(t, .1, "from --prior-precision")
+	p := l.problem(t, .1, fromPrecision)
 	look := &look{problem: p, at: &AtTheta{F: l.f}}
 	look.score()
 	n := len(l.class)
@@ -356,7 +356,7 @@ func TestPreflightOfProbabilities(t *testing.T) {
 	} {
 		l := newLinear(t, c.lik, c.c, 1, 3)
 		l.pull()
-		p := l.problem(t, 1, "from --prior-precision")
+		p := l.problem(t, 1, fromPrecision)
 		f := mat.DenseCopyOf(l.f)
 		n, _ := f.Dims()
 		for i := range n {

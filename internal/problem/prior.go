@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -16,7 +17,7 @@ import (
 // there; a parameter of scale 0 is held at θ*. It is never changed.
 type Prior struct {
 	Kind string // a kind of a PriorFile
-	From Origin
+	From option.Text
 	// Precision stands for the prior where one number is wanted: the geometric mean of the precisions of the
 	// parameters that are not held.
 	Precision float64
@@ -44,7 +45,7 @@ type PriorTensor struct {
 
 // NewPrior lays groups, which have every parameter tensor of the network once, over its parameters. The scale is nil
 // or has their length.
-func NewPrior(kind string, groups []PriorGroup, scale []float64, net *network.Network, from Origin) *Prior {
+func NewPrior(kind string, groups []PriorGroup, scale []float64, net *network.Network, from option.Text) *Prior {
 	p := &Prior{Kind: kind, From: from, groups: groups, scale: scale, theta: net.Theta()}
 	logs, free := 0.0, 0
 	for g, one := range Spans(net, groups) {
@@ -221,7 +222,7 @@ func Apart(net *network.Network, layers []string, variance float64) []PriorGroup
 // WithPrior returns the problem with another prior.
 func (p *Problem) WithPrior(prior *Prior) *Problem {
 	out, t := *p, *p.Task
-	t.Prior, t.Precision, t.PrecisionFrom, t.FoundPrior = prior, prior.Precision, prior.From, true
+	t.Prior, t.Precision, t.PrecisionFrom, t.FoundPrior = prior, prior.Precision, Origin{ByOption, prior.From}, true
 	out.Task = &t
 	return &out
 }
@@ -239,9 +240,9 @@ func (t *Task) PriorAt(precision float64) (ntk.Prior, error) {
 }
 
 // PriorText names a prior of this precision for messages; nil is one precision for all parameters.
-func PriorText(prior *Prior, precision float64) string {
+func PriorText(prior *Prior, precision float64) option.Text {
 	if prior == nil {
-		return fmt.Sprintf("prior precision %.4g", precision)
+		return option.Textf("prior precision %.4g", precision)
 	}
-	return fmt.Sprintf("the prior %s", prior.From)
+	return option.Textf("the prior %s", prior.From)
 }

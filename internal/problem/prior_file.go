@@ -17,6 +17,7 @@ import (
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -65,7 +66,7 @@ func readPrior(ctx context.Context, path string, memory int64) (*PriorFile, erro
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, job.FullErrorf("--prior %s: it cannot be opened: %w; name a file that gpexplain evidence --optimize -o wrote", path, job.CauseOf(err))
+		return nil, job.FullErrorf("{prior=%s}: it cannot be opened: %w; name a file that {evidence optimize} -o wrote", path, job.CauseOf(err))
 	}
 	defer in.Close()
 	most := gp.MemoryBudget(memory) / 4
@@ -74,13 +75,13 @@ func readPrior(ctx context.Context, path string, memory int64) (*PriorFile, erro
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
-		return nil, job.FullErrorf("--prior %s: it cannot be read: %w", path, job.CauseOf(err))
+		return nil, job.FullErrorf("{prior=%s}: it cannot be read: %w", path, job.CauseOf(err))
 	case int64(len(text)) > most:
-		return nil, job.FullErrorf("--prior %s: it has more than %s, a quarter of the memory that may be used; raise --max-memory", path, SizeText(most))
+		return nil, job.FullErrorf("{prior=%s}: it has more than %s, a quarter of the memory that may be used; raise {max-memory}", path, SizeText(most))
 	}
 	f, err := ParsePrior(text)
 	if err != nil {
-		return nil, job.FullErrorf("--prior %s: %w; find it again with gpexplain evidence --optimize -o", path, err)
+		return nil, job.FullErrorf("{prior=%s}: %w; find it again with {evidence optimize} -o", path, err)
 	}
 	f.path = path
 	return f, nil
@@ -168,7 +169,8 @@ func (f *PriorFile) Write(path string) error {
 
 // origin says where a prior came from.
 func (f *PriorFile) origin() Origin {
-	return Origin("from --prior " + filepath.Base(f.path)) // which files keep that people pass on
+	// Files that people pass on keep it.
+	return Origin{ByOption, "from " + option.Set("prior", filepath.Base(f.path))}
 }
 
 // misfit says why the prior is of another network; "" where it is not.
@@ -204,7 +206,7 @@ func (f *PriorFile) noise(t *Task, m *Model) error {
 		return nil
 	}
 	if f.Likelihood != t.Likelihood.Name() {
-		return job.FullErrorf("--prior %s: it was found for the %s likelihood, but %s has %s; find one with gpexplain evidence --optimize -o", f.path, f.Likelihood, m.Name, t.Likelihood.Name())
+		return job.FullErrorf("{prior=%s}: it was found for the %s likelihood, but %s has %s; find one with {evidence optimize} -o", f.path, f.Likelihood, m.Name, t.Likelihood.Name())
 	}
 	if f.Noise == nil {
 		return nil
@@ -225,7 +227,7 @@ func (f *PriorFile) set(t *Task, m *Model) {
 		t.Precision = 1 / f.Groups[0].Variance
 		return
 	}
-	t.Prior = NewPrior(f.Kind, f.Groups, f.Scale, m.Net, f.origin())
+	t.Prior = NewPrior(f.Kind, f.Groups, f.Scale, m.Net, f.origin().Text)
 	t.Precision = t.Prior.Precision
 }
 

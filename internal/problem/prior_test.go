@@ -138,7 +138,7 @@ func TestPriorFileErrors(t *testing.T) {
 	require.ErrorContains(t, err, "--prior none.json: it cannot be opened")
 	path := filepath.Join(t.TempDir(), "large.json")
 	require.NoError(t, os.WriteFile(path, good.Bytes(), 0o600))
-	require.ErrorContains(t, testref.Err(readPrior(t.Context(), path, 1000)), "raise --max-memory")
+	require.ErrorContains(t, testref.Err(readPrior(t.Context(), path, 1000)), "raise Limits.Memory")
 }
 
 func tensorOf(m map[string]any) map[string]any {

@@ -15,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -25,6 +26,7 @@ type Problem struct {
 	Examples *Examples
 	Saved    *SavedFile // the posterior to answer from; nil where one is fitted
 	Limits   LimitFlags
+	Words    option.Words // of who asked, for reports
 
 	dataFiles []string // of the data, where rows of other data are among the training rows
 	flags     *Flags   // from which the problem was read; nil for a model that is still to be trained
@@ -62,11 +64,11 @@ func OpenFile(ctx context.Context, c *job.Job, f *Flags, path string, kind FileK
 	if prior != nil {
 		// Refuse a prior of another model, and warn where the model has been trained on since the prior was found.
 		if why := prior.misfit(m.Net); why != "" {
-			return nil, job.FullErrorf("--prior %s: %s: it is not of %s; find one with gpexplain evidence --optimize -o", prior.path, why, m.Name)
+			return nil, job.FullErrorf("{prior=%s}: %s: it is not of %s; find one with {evidence optimize} -o", prior.path, why, m.Name)
 		}
 		if prior.Theta != linearize.SumOf(m.Net.Theta()) {
-			c.Warn(linearize.NewWarning("prior-of-other-parameters", math.NaN(), math.NaN(), "Find one again by gpexplain evidence --optimize -o.",
-				"The parameters of %s have other values than those for which --prior %s was found. The evidence is highest under another prior.", m.Name, prior.path))
+			c.Warn(job.NewWarning("prior-of-other-parameters", math.NaN(), math.NaN(), "Find one again by {evidence optimize} -o.",
+				"The parameters of %s have other values than those for which {prior=%s} was found. The evidence is highest under another prior.", m.Name, prior.path))
 		}
 	}
 	if saved != nil {
@@ -93,7 +95,7 @@ func OpenFile(ctx context.Context, c *job.Job, f *Flags, path string, kind FileK
 		return nil, err
 	}
 	if want, _, _ := m.Net.Dims(); Elements(d.Shape) != want {
-		return nil, fmt.Errorf("%s: an input has %d numbers (shape %v), but %s takes %d (shape %v); give %s--data that the model was trained on%s", d.Source, Elements(d.Shape), d.Shape, m.Name, want, m.Net.InputShape(), m.indexHint(d), columnsHint(d))
+		return nil, option.Errorf("%s: an input has %d numbers (shape %v), but %s takes %d (shape %v); give %s{data} that the model was trained on%s", d.Source, Elements(d.Shape), d.Shape, m.Name, want, m.Net.InputShape(), m.indexHint(d), columnsHint(d))
 	}
 	if err := m.agreeShape(d); err != nil {
 		return nil, err
@@ -192,7 +194,7 @@ func OpenToTrain(ctx context.Context, c *job.Job, f *Flags, name string, outputs
 func (f *Flags) problem(ctx context.Context, c *job.Job, m *Model, d *dataset.Data, prior *PriorFile, saved *SavedFile, plan func(n int) error) (*Problem, error) {
 	t, err := chooseTask(c, &f.Task, &f.Data, m, d)
 	if err != nil && saved != nil {
-		return nil, fmt.Errorf("%s: its likelihood and classes do not go with %s and %s; give the --model and the --data that it was fitted with, or fit it again", saved.path, m.Name, d.Source)
+		return nil, option.Errorf("%s: its likelihood and classes do not go with %s and %s; give the {model} and the {data} that it was fitted with, or fit it again", saved.path, m.Name, d.Source)
 	}
 	if err != nil {
 		return nil, err
@@ -231,7 +233,7 @@ func (f *Flags) problem(ctx context.Context, c *job.Job, m *Model, d *dataset.Da
 	if err != nil {
 		return nil, err
 	}
-	p := &Problem{Model: m, Task: t, Examples: e, Saved: saved, Limits: f.Limits, flags: f}
+	p := &Problem{Model: m, Task: t, Examples: e, Saved: saved, Limits: f.Limits, Words: c.Words, flags: f}
 	prior.set(t, m)
 	if err := saved.setPrior(t, m); err != nil {
 		return nil, err
@@ -240,9 +242,9 @@ func (f *Flags) problem(ctx context.Context, c *job.Job, m *Model, d *dataset.Da
 }
 
 // columnsHint says how to tell features from other columns of a table.
-func columnsHint(d *dataset.Data) string {
+func columnsHint(d *dataset.Data) option.Text {
 	if d.Images() {
 		return ""
 	}
-	return ", its target columns with --target, and a column that names the rows with --id"
+	return ", its target columns with {target}, and a column that names the rows with {id}"
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -182,7 +183,7 @@ func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inp
 	bundled := f.Model.held != nil
 	if !f.given("model") && r.Model != "" && !bundled {
 		for _, path := range append([]string{r.Model}, r.Weight...) {
-			if err := r.check(ctx, posterior, path, "--model"); err != nil {
+			if err := r.check(ctx, posterior, path, "{model}"); err != nil {
 				return err
 			}
 		}
@@ -197,11 +198,12 @@ func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inp
 		if was == is || was == "" || !slices.Contains(ofModel, s.flag) || f.given("model") {
 			continue
 		}
-		fitted := "with --" + s.flag + " " + strings.Trim(was, "[]")
+		flag := option.Named(s.flag)
+		fitted := "with " + option.Set(s.flag, strings.Trim(was, "[]"))
 		if was == "[]" {
-			fitted = "without --" + s.flag
+			fitted = "without " + flag
 		}
-		return job.FullErrorf("%s: it was fitted %s, and --%s %s makes another network; leave --%[3]s out, or fit again", posterior, fitted, s.flag, strings.Trim(is, "[]"))
+		return job.FullErrorf("%s: it was fitted %s, and %s makes another network; leave %s out, or fit again", posterior, fitted, option.Set(s.flag, strings.Trim(is, "[]")), flag)
 	}
 	if f.given("data") || r.Data == "" {
 		return nil
@@ -229,7 +231,7 @@ func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inp
 			d.bySize[file.Path] = file
 			continue
 		}
-		err = r.check(ctx, posterior, file.Path, "--data")
+		err = r.check(ctx, posterior, file.Path, "{data}")
 		if inputs && errors.Is(err, fs.ErrNotExist) {
 			d.gone = true
 			return nil
@@ -242,7 +244,7 @@ func (r *Remembered) recall(ctx context.Context, posterior string, f *Flags, inp
 }
 
 // check compares a file with its checksum.
-func (r *Remembered) check(ctx context.Context, posterior, path, flag string) error {
+func (r *Remembered) check(ctx context.Context, posterior, path string, flag option.Text) error {
 	for _, file := range r.Files {
 		if file.Path != path {
 			continue

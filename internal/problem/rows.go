@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -29,7 +30,7 @@ func chooseRows(ctx context.Context, c *job.Job, f *DataFlags, m *Model, t *Task
 				return train, saved.agreeRows(ctx, f, t, d, train)
 			}
 		}
-		return nil, fmt.Errorf("%s: its posterior is of other training rows than those of %s; give --data that it was fitted on, or fit it again by gpexplain fit --with-inputs", saved.path, d.Source)
+		return nil, option.Errorf("%s: its posterior is of other training rows than those of %s; give {data} that it was fitted on, or fit it again by {fit with-inputs}", saved.path, d.Source)
 	}
 	o := &dataset.SelectOptions{Classes: t.Classes, Count: f.TrainCount}
 	var err error
@@ -39,30 +40,30 @@ func chooseRows(ctx context.Context, c *job.Job, f *DataFlags, m *Model, t *Task
 		if o.Rows, err = dataset.ReadRows(ctx, f.TrainFile); err != nil {
 			return nil, err
 		}
-		o.From = f.TrainFile
+		o.From = option.Plain(f.TrainFile)
 	case f.TrainCount == 0 && m.Meta.Rows != "":
 		if m.Meta.Data != Fingerprint(d.Train) {
-			c.Warn(linearize.NewWarning("other-data", math.NaN(), math.NaN(), "Choose rows by --train-count or --train-index.",
+			c.Warn(job.NewWarning("other-data", math.NaN(), math.NaN(), "Choose rows by {train-count} or {train-index}.",
 				"%s was trained on other data than %s. The training rows it records are not used.", m.Name, d.Source))
 			break
 		}
 		if o.Rows, recorded = ParseRows(m.Meta.Rows, d.Train.Len()); !recorded {
-			return nil, fmt.Errorf("%s: its metadata entry %s cannot be used; give --train-count or --train-index", m.Name, KeyRows)
+			return nil, option.Errorf("%s: its metadata entry %s cannot be used; give {train-count} or {train-index}", m.Name, KeyRows)
 		}
-		o.From = m.Name
+		o.From = option.Plain(m.Name)
 	}
 	train, err := d.Train.Select(o)
 	if e := (*dataset.Error)(nil); recorded && errors.As(err, &e) {
-		e.Remedy = "the model records it as a training row; give --train-count or --train-index for others"
+		e.Remedy = "the model records it as a training row; give {train-count} or {train-index} for others"
 	}
 	if err != nil || t.Classes == nil || train.Class == nil || slices.ContainsFunc(train.Class, func(k int) bool { return k != train.Class[0] }) {
 		return train, err
 	}
-	return nil, t.oneClass(fmt.Sprintf("%s has", d.Source), train.Class[0])
+	return nil, t.oneClass(option.Textf("%s has", d.Source), train.Class[0])
 }
 
 // oneClass is the error where all training rows are of one class. What comes before says what makes it so.
-func (t *Task) oneClass(before string, k int) error {
+func (t *Task) oneClass(before option.Text, k int) error {
 	return job.FullErrorf("%s training rows of class %s alone, and the %s likelihood needs two classes to tell apart; take some of another", before, t.ClassNames()[k], t.Likelihood.Name())
 }
 
@@ -108,9 +109,9 @@ func checkLeftOut(c *job.Job, m *Model, d *dataset.Data, classes []int, parts ..
 		text := fmt.Sprintf("%s of the %s %s rows are of no class that %s tells apart (%s): their labels are %s%s",
 			job.Count(left), job.Count(rows), part.Part, m.Name, job.Cut(classText(classes, d), 60), dataset.QuoteList(unknown), empty)
 		if empty != "" || float64(left) > mostLeftOut*float64(rows) {
-			return fmt.Errorf("%s: %s; correct the labels, or give --classes, which leaves other rows out", part.File, text)
+			return option.Errorf("%s: %s; correct the labels, or give {classes}, which leaves other rows out", part.File, text)
 		}
-		c.Warn(linearize.NewWarning("unknown-labels", float64(left), mostLeftOut*float64(rows), "Correct the labels, or give --classes, which leaves other rows out.",
+		c.Warn(job.NewWarning("unknown-labels", float64(left), mostLeftOut*float64(rows), "Correct the labels, or give {classes}, which leaves other rows out.",
 			"%s: %s. They are left out.", part.File, text))
 	}
 	return nil
@@ -184,7 +185,7 @@ func ParseRows(text string, limit int) (rows []int, ok bool) {
 // ExplainError says at which of the rows numbers of the library's went wrong, and what helps. Errors that are about
 // another file or flag, and a cancelled context, stay as they are.
 func ExplainError(rows *dataset.Rows, err error) error {
-	const remedy = "check the numbers there, or give another --prior-precision"
+	const remedy option.Text = "check the numbers there, or give another {prior-precision}"
 	if err == nil || job.IsFull(err) || job.IsCancelled(err) {
 		return err
 	}
@@ -193,7 +194,7 @@ func ExplainError(rows *dataset.Rows, err error) error {
 	if e := (*gp.NotFiniteError)(nil); errors.As(err, &e) {
 		row, what = e.Row, fmt.Sprintf("the %s (output %d) is %v", e.What, e.Output, e.Value)
 	} else if e := (*gp.NegativeVarianceError)(nil); errors.As(err, &e) {
-		return fmt.Errorf("%s: the variance of output %d is %v; %s", rows.Name(e.Row), e.Output, e.Variance, remedy)
+		return option.Errorf("%s: the variance of output %d is %v; %s", rows.Name(e.Row), e.Output, e.Variance, remedy)
 	} else if e := (*predictive.ValueError)(nil); errors.As(err, &e) {
 		row, what = e.Row, fmt.Sprintf("the %s of output %d is %v", e.What, e.Output, e.Value)
 	}
@@ -201,10 +202,10 @@ func ExplainError(rows *dataset.Rows, err error) error {
 	case row < 0 && (errors.As(err, &index) || errors.As(err, &integer)):
 		return fmt.Errorf("%v: %w", rows, err)
 	case row < 0:
-		return fmt.Errorf("%v: %w; %s", rows, err, remedy)
+		return option.Errorf("%v: %w; %s", rows, err, remedy)
 	}
 	if large := tooLarge(rows, row); large != "" {
 		return fmt.Errorf("%s: its input %s, too large to compute with; correct it or its unit, or leave the row out", rows.Name(row), large)
 	}
-	return fmt.Errorf("%s: %s; %s", rows.Name(row), what, remedy)
+	return option.Errorf("%s: %s; %s", rows.Name(row), what, remedy)
 }

@@ -2,7 +2,6 @@ package problem
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"image/color"
 	"math"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/testref"
 )
 
@@ -102,7 +102,7 @@ func TestMetadataNumbers(t *testing.T) {
 
 func TestPlanOverflow(t *testing.T) {
 	err := gp.CheckMemory("x", gp.TrainingExamples, 10, 1000, func(int) int64 { return WholeBytes(math.Inf(1)) })
-	require.ErrorContains(t, InFlags(err, false), "raise --max-memory")
+	require.ErrorContains(t, LessMemory(err, false), "raise Limits.Memory")
 }
 
 func TestSizeText(t *testing.T) {
@@ -117,5 +117,5 @@ func TestCancelledHasNoRemedy(t *testing.T) {
 	err := fmt.Errorf("gp: %w", context.Canceled)
 	require.Equal(t, err, ExplainError(nil, err))
 	require.Equal(t, err, modelError("net.onnx", err))
-	require.EqualError(t, modelError("net.onnx", errors.New("an input is open; give it with --bind (ReadOptions.Bind)")), "net.onnx: an input is open; give it with --bind")
+	require.EqualError(t, modelError("net.onnx", option.New("an input is open; give it with {ReadOptions.Bind bind}")), "net.onnx: an input is open; give it with ReadOptions.Bind")
 }

@@ -2,7 +2,6 @@ package problem
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse/shard"
@@ -174,7 +174,7 @@ func openSaved(ctx context.Context, c *job.Job, path string, kind FileKind, f *F
 	}
 	h := &v.Header
 	if now := goneMethods[h.Fit.Method]; now != "" {
-		return nil, &store.Error{File: path, Problem: "is of --method " + h.Fit.Method + ", which this version does not have", Remedy: "fit it again with --method " + now}
+		return nil, job.FullErrorf("%s: is of {method=%s}, which this version does not have; fit it again with {method=%s}", path, h.Fit.Method, now)
 	}
 	if h.Factor != nil && *h.Factor != 1 {
 		return nil, v.Damaged("holds a posterior at another prior than that of its kernel, which this version does not have")
@@ -192,7 +192,7 @@ func openSaved(ctx context.Context, c *job.Job, path string, kind FileKind, f *F
 		return nil, err
 	}
 	if now := SplitNumber(f.Data.Split); h.Inputs && h.Split != now {
-		return nil, fmt.Errorf("%s: its training rows are those of --split %s, not of %s: some would be test rows; give the same split", path, splitText(h.Split), splitText(now))
+		return nil, option.Errorf("%s: its training rows are those of {split=%s}, not of %s: some would be test rows; give the same split", path, splitText(h.Split), splitText(now))
 	}
 	// The values of the header must be possible ones of a posterior whose calibration makes predictions. The data are
 	// compared later.
@@ -265,7 +265,7 @@ func (v *SavedFile) metadata(m *Metadata) *Metadata {
 	for k, name := range out.ClassNames {
 		out.ClassNames[k] = norm.NFC.String(name) // which older versions did not write
 	}
-	out.precisionFrom, out.noiseFrom = Origin(h.Fit.PriorPrecisionOrigin), Origin(h.Fit.NoiseVarianceOrigin)
+	out.precisionFrom, out.noiseFrom = savedOrigin(h.Fit.PriorPrecisionOrigin), savedOrigin(h.Fit.NoiseVarianceOrigin)
 	out.saved = v.scaling
 	out.classWeights, out.smoothing = v.classWeights, h.Smoothing
 	return &out
@@ -305,9 +305,9 @@ func (v *SavedFile) setPrior(t *Task, m *Model) error {
 		return v.Damaged("its prior cannot be used")
 	}
 	if why := f.misfit(m.Net); why != "" {
-		return fmt.Errorf("%s: of its prior, %s: it was fitted to another network than %s; give --model with that", v.path, why, m.Name)
+		return option.Errorf("%s: of its prior, %s: it was fitted to another network than %s; give {model} with that", v.path, why, m.Name)
 	}
-	t.Prior = NewPrior(f.Kind, f.Groups, f.Scale, m.Net, Origin(v.Header.Fit.PriorPrecisionOrigin))
+	t.Prior = NewPrior(f.Kind, f.Groups, f.Scale, m.Net, savedOrigin(v.Header.Fit.PriorPrecisionOrigin).Text)
 	t.Prior.Precision = v.Header.Prior // without the rounding of another mean
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -51,7 +51,7 @@ func scalingOf(ctx context.Context, c *job.Job, f *scalingFlags, m *Model, t *Ta
 		return nil, err
 	}
 	if s.Targets != nil && !hasRealTargets(t.Likelihood) {
-		return nil, fmt.Errorf("%s: standardized targets are for the gaussian likelihood and the heteroscedastic one, but %s has the %s likelihood; leave it out or give --likelihood gaussian", strings.TrimPrefix(string(s.TargetsFrom), "from "), m.Name, t.Likelihood.Name())
+		return nil, option.Errorf("%s: standardized targets are for the gaussian likelihood and the heteroscedastic one, but %s has the %s likelihood; leave it out or give {likelihood=gaussian}", s.TargetsFrom.thing(), m.Name, t.Likelihood.Name())
 	}
 	for _, by := range []**dataset.Scaling{&s.Inputs, &s.Targets} {
 		if *by != nil && (*by).Identity() {
@@ -60,27 +60,27 @@ func scalingOf(ctx context.Context, c *job.Job, f *scalingFlags, m *Model, t *Ta
 	}
 	// Then --standardize and the metadata say it, and what a network that is still to be trained gets.
 	meta, untrained := m.Meta, m.Net == nil
-	if s.TargetsFrom == "" {
+	if s.TargetsFrom.By == Nobody {
 		switch {
 		case !hasRealTargets(t.Likelihood):
-			s.TargetsFrom = "they are no real numbers"
+			s.TargetsFrom = fromKind
 		case f.Standardize == "no":
-			s.TargetsFrom = "from --standardize no"
+			s.TargetsFrom = f.standardized()
 		case meta.Targets != nil:
 			s.Targets, s.TargetsFrom = meta.Targets, fromMetadata
 		case meta.Scaling != nil || meta.Data != "":
 			s.TargetsFrom = fromMetadata
 		case untrained:
-			s.TargetsFrom = "the default of train"
+			s.TargetsFrom = fromTrain
 		}
 	}
 	s.Inputs = train.PerChannel(s.Inputs)
 	switch {
-	case s.InputsFrom != "":
+	case s.InputsFrom.By != Nobody:
 	case f.Standardize == "no":
-		s.InputsFrom = "from --standardize no"
+		s.InputsFrom = f.standardized()
 	case f.Standardize != "auto":
-		s.InputsFrom = Origin("from --standardize " + f.Standardize)
+		s.InputsFrom = f.standardized()
 		if s.Inputs, err = ordered(ctx, f.Standardize, train, m.wholeColumns()); err != nil {
 			return nil, err
 		}
@@ -89,15 +89,15 @@ func scalingOf(ctx context.Context, c *job.Job, f *scalingFlags, m *Model, t *Ta
 	case meta.Data != "" && d.Images():
 		s.InputsFrom = fromMetadata
 	case untrained:
-		s.InputsFrom = "the default of train"
+		s.InputsFrom = fromTrain
 		if !d.Images() {
 			if s.Inputs, err = ordered(ctx, "yes", train, m.wholeColumns()); err != nil {
 				return nil, err
 			}
 		}
 	}
-	t.open = t.open && t.NoiseFrom == fromDefault // a noise variance is of real numbers
-	if m.Net != nil && (s.InputsFrom == "" || s.TargetsFrom == "" || t.open) {
+	t.open = t.open && t.NoiseFrom.By == ByDefault // a noise variance is of real numbers
+	if m.Net != nil && (s.InputsFrom.By == Nobody || s.TargetsFrom.By == Nobody || t.open) {
 		if err := s.guess(ctx, c, m, t, d, train, y); err != nil {
 			return nil, err
 		}
@@ -109,7 +109,7 @@ func scalingOf(ctx context.Context, c *job.Job, f *scalingFlags, m *Model, t *Ta
 // chosen, and a warning where another is not ruled out.
 func (s *Scaling) guess(ctx context.Context, c *job.Job, m *Model, t *Task, d *dataset.Data, train *dataset.Rows, y *mat.Dense) error {
 	inputs, err := []*candidate{{inputs: s.Inputs}}, error(nil)
-	if s.InputsFrom == "" {
+	if s.InputsFrom.By == Nobody {
 		if inputs, err = inputWays(ctx, train, m.wholeColumns()); err != nil {
 			return err
 		}
@@ -118,16 +118,16 @@ func (s *Scaling) guess(ctx context.Context, c *job.Job, m *Model, t *Task, d *d
 	if err != nil {
 		return fmt.Errorf("%s: %w", train.File, err)
 	}
-	if s.TargetsFrom != "" { // known, and perhaps not whether they are counts
+	if s.TargetsFrom.By != Nobody { // known, and perhaps not whether they are counts
 		targets = slices.DeleteFunc(targets, func(a *candidate) bool { return a.targets != nil })
 		targets[0].targets = s.Targets
 		if !t.open {
-			targets[0].words, targets[0].flags = "", nil
+			targets[0].words, targets[0].options = "", nil
 		}
 	}
 	all := both(inputs, targets)
 	if len(all) == 1 {
-		const only = "no other way is usual"
+		only := Origin{ByDefault, "no other way is usual"}
 		s.InputsFrom, s.TargetsFrom = cmp.Or(s.InputsFrom, only), cmp.Or(s.TargetsFrom, only)
 		return nil
 	}
@@ -146,7 +146,7 @@ func (s *Scaling) guess(ctx context.Context, c *job.Job, m *Model, t *Task, d *d
 		}
 	}
 	doubtful := !g.sure()
-	if !doubtful && s.InputsFrom == "" {
+	if !doubtful && s.InputsFrom.By == Nobody {
 		if doubtful, err = rows.leaked(ctx, g, train, d.Test); err != nil {
 			return err
 		}
@@ -156,19 +156,19 @@ func (s *Scaling) guess(ctx context.Context, c *job.Job, m *Model, t *Task, d *d
 			return err
 		}
 	}
-	from := Origin(guessedFrom + g.why())
+	from := guessed(g.why())
 	counts := t.open && !hasRealTargets(g.best.likelihood)
 	if counts {
-		from = Origin(guessedFrom + "outputs are logarithms of rates of counts; " + g.why())
+		from = guessed("outputs are logarithms of rates of counts; " + g.why())
 	}
-	if s.InputsFrom == "" {
+	if s.InputsFrom.By == Nobody {
 		s.Inputs, s.InputsFrom = g.best.inputs, from
 	}
-	if s.TargetsFrom == "" {
+	if s.TargetsFrom.By == Nobody {
 		s.Targets, s.TargetsFrom = g.best.targets, from
 	}
 	if counts {
-		t.Likelihood, t.Noise, t.NoiseFrom = g.best.likelihood, 0, ""
+		t.Likelihood, t.Noise, t.NoiseFrom = g.best.likelihood, 0, Origin{}
 		s.TargetsFrom = from
 	}
 	c.Note("guessed %s: %s", g.best.words, g.why())
@@ -179,10 +179,10 @@ func (s *Scaling) guess(ctx context.Context, c *job.Job, m *Model, t *Task, d *d
 func (s *Scaling) check(c *job.Job, m *Model, d *dataset.Data, y *mat.Dense) error {
 	if s.Inputs != nil {
 		if err := s.Inputs.Fits(d.Shape); err != nil {
-			if s.InputsFrom == fromMetadata {
-				return fmt.Errorf("%s: its metadata entry %s has %w; give --data that the model was trained on", m.Name, KeyScaling, err)
+			if s.InputsFrom.By == ByModel {
+				return option.Errorf("%s: its metadata entry %s has %w; give {data} that the model was trained on", m.Name, KeyScaling, err)
 			}
-			return fmt.Errorf("%s: %w", strings.TrimPrefix(string(s.InputsFrom), "from "), err)
+			return option.Errorf("%s: %w", s.InputsFrom.thing(), err)
 		}
 		// Columns that hold integers as the network takes them stay as they are.
 		for _, k := range m.wholeColumns() {
@@ -192,22 +192,22 @@ func (s *Scaling) check(c *job.Job, m *Model, d *dataset.Data, y *mat.Dense) err
 			}
 			if s.Inputs.Mean[at] != 0 || s.Inputs.Scale[at] != 1 {
 				if m.takesWholeAlone() {
-					return fmt.Errorf("%s: it scales inputs, which %s takes as whole numbers; leave it out", strings.TrimPrefix(string(s.InputsFrom), "from "), m.Name)
+					return option.Errorf("%s: it scales inputs, which %s takes as whole numbers; leave it out", s.InputsFrom.thing(), m.Name)
 				}
-				return fmt.Errorf("%s: it scales column %d, which an input of %s takes as whole numbers; give it a mean of 0 and a deviation of 1, or --standardize no", strings.TrimPrefix(string(s.InputsFrom), "from "), k, m.Name)
+				return option.Errorf("%s: it scales column %d, which an input of %s takes as whole numbers; give it a mean of 0 and a deviation of 1, or {standardize=no}", s.InputsFrom.thing(), k, m.Name)
 			}
 		}
 		for _, v := range s.Inputs.Mean {
-			if d.Images() && s.InputsFrom != fromMetadata && math.Abs(v) > 1 {
-				c.Warn(linearize.NewWarning("pixel-mean", v, 1, "For pixels from 0 to 255 divide it by 255.",
-					"%s has a mean of %v, but pixels run from 0 to 1 here. The network sees inputs unlike those of its training.", strings.TrimPrefix(string(s.InputsFrom), "from "), v))
+			if d.Images() && s.InputsFrom.By != ByModel && math.Abs(v) > 1 {
+				c.Warn(job.NewWarning("pixel-mean", v, 1, "For pixels from 0 to 255 divide it by 255.",
+					"%s has a mean of %v, but pixels run from 0 to 1 here. The network sees inputs unlike those of its training.", s.InputsFrom.thing(), v))
 				break
 			}
 		}
 	}
 	if s.Targets != nil {
 		if k, w := len(s.Targets.Mean), y.RawMatrix().Cols; k != 1 && k != w {
-			return fmt.Errorf("%s: %d means and deviations of targets, but the data have %d", strings.TrimPrefix(string(s.TargetsFrom), "from "), k, w)
+			return option.Errorf("%s: %d means and deviations of targets, but the data have %d", s.TargetsFrom.thing(), k, w)
 		}
 	}
 	return nil
@@ -221,7 +221,7 @@ func (s *Scaling) Rescaled(net *network.Network) (*network.Network, error) {
 	_, c, _ := net.Dims()
 	out, err := net.Rescaled(s.perOutput(c))
 	if err != nil {
-		return nil, fmt.Errorf("targets %s: %w", s.TargetsFrom, err)
+		return nil, option.Errorf("targets %s: %w", s.TargetsFrom.Text, err)
 	}
 	return out, nil
 }
@@ -270,11 +270,11 @@ func (s *Scaling) setNoise(t *Task, variance float64, outputs int) error {
 }
 
 // ScaleNoise multiplies the noise variance of a gaussian task.
-func (p *Problem) ScaleNoise(factor float64, from string) error {
+func (p *Problem) ScaleNoise(factor float64, from option.Text) error {
 	if err := p.Examples.Scaling.setNoise(p.Task, factor*p.Task.Noise, p.Model.Outputs); err != nil {
 		return err
 	}
-	p.Task.NoiseFrom = Origin(from)
+	p.Task.NoiseFrom = Origin{Computed, from}
 	return nil
 }
 
@@ -291,7 +291,7 @@ func (s *Scaling) meanSquare(f, y *mat.Dense) float64 {
 }
 
 // Report says it in words.
-func (s *Scaling) Report() *result.Preprocessing {
+func (s *Scaling) Report(words option.Words) *result.Preprocessing {
 	in := "as they are in the data"
 	if s.pictures {
 		in = strings.TrimPrefix(s.pixels, "inputs ")
@@ -314,11 +314,11 @@ func (s *Scaling) Report() *result.Preprocessing {
 	if len(s.outputsInside) > 0 {
 		out += "; the network itself scales its outputs by its constants " + strings.Join(s.outputsInside, ", ")
 	}
-	from := string(s.InputsFrom)
-	if s.TargetsFrom != s.InputsFrom && (s.Targets != nil || !strings.HasPrefix(string(s.TargetsFrom), "they")) {
-		from = fmt.Sprintf("inputs: %s; targets: %s", s.InputsFrom, s.TargetsFrom)
+	from := s.InputsFrom.Text
+	if s.TargetsFrom != s.InputsFrom && (s.Targets != nil || s.TargetsFrom.By != Moot) {
+		from = option.Textf("inputs: %s; targets: %s", s.InputsFrom.Text, s.TargetsFrom.Text)
 	}
-	return &result.Preprocessing{Inputs: in, Targets: out, Origin: from, Guessed: s.InputsFrom.guessed() || s.TargetsFrom.guessed()}
+	return &result.Preprocessing{Inputs: in, Targets: out, Origin: from.In(words), Guessed: s.InputsFrom.By == ByGuess || s.TargetsFrom.By == ByGuess}
 }
 
 // inWords is a scaling as people read it. many names what the numbers belong to.

@@ -3,12 +3,12 @@ package problem
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // scalingFlags say what was done to inputs and targets outside the network.
@@ -50,7 +50,7 @@ func parseScaling(o *FitOptions) (s scalingFlags, err error) {
 	}
 	for _, f := range []*numbersFlag{&s.InputMean, &s.InputSD} {
 		if f.given() && s.Standardize != "auto" {
-			return s, job.Usagef("--standardize %s and --%s exclude each other: both say how the inputs are scaled", s.Standardize, f.name)
+			return s, job.Usagef("{standardize=%s} and %v exclude each other: both say how the inputs are scaled", s.Standardize, option.Named(f.name))
 		}
 	}
 	for _, pair := range [][2]*numbersFlag{{&s.InputMean, &s.InputSD}, {&s.TargetMean, &s.TargetSD}} {
@@ -58,7 +58,7 @@ func parseScaling(o *FitOptions) (s scalingFlags, err error) {
 			continue
 		}
 		if _, err := dataset.ScalingBy(pair[0].Values, pair[1].Values); err != nil {
-			return s, job.Usagef("--%s and --%s: %v", pair[0].name, pair[1].name, err)
+			return s, job.Usagef("%v and %v: %v", option.Named(pair[0].name), option.Named(pair[1].name), err)
 		}
 	}
 	return s, nil
@@ -66,34 +66,34 @@ func parseScaling(o *FitOptions) (s scalingFlags, err error) {
 
 // files are those that the options name.
 func (o *FitOptions) files() []job.FlagPath {
-	return []job.FlagPath{{Flag: "--input-mean", Path: o.InputMean.File}, {Flag: "--input-sd", Path: o.InputSD.File},
-		{Flag: "--target-mean", Path: o.TargetMean.File}, {Flag: "--target-sd", Path: o.TargetSD.File}}
+	return []job.FlagPath{{Flag: "{input-mean}", Path: o.InputMean.File}, {Flag: "{input-sd}", Path: o.InputSD.File},
+		{Flag: "{target-mean}", Path: o.TargetMean.File}, {Flag: "{target-sd}", Path: o.TargetSD.File}}
 }
 
 // scaling is what two options of means and deviations say; nil where neither was given. of takes what a file holds.
 func scaling(ctx context.Context, mean, sd *numbersFlag, of func(f *dataset.ScalingFile) (*dataset.Scaling, bool, error)) (*dataset.Scaling, Origin, error) {
 	if !mean.given() && !sd.given() {
-		return nil, "", nil
+		return nil, Origin{}, nil
 	}
-	var names []string
+	var names []option.Text
 	numbers := [2][]float64{mean.Values, sd.Values}
 	for i, f := range []*numbersFlag{mean, sd} {
 		if f.given() {
-			names = append(names, "--"+f.name)
+			names = append(names, option.Named(f.name))
 		}
 		if f.File == "" {
 			continue
 		}
 		file, err := dataset.ReadScaling(ctx, f.File)
 		if err != nil {
-			return nil, "", err
+			return nil, Origin{}, err
 		}
 		s, ok, err := of(file)
 		if err != nil {
-			return nil, "", err
+			return nil, Origin{}, err
 		}
 		if !ok {
-			return nil, "", fmt.Errorf("--%s %s: the file has nothing on them; write \"inputs\" or \"targets\"", f.name, f.File)
+			return nil, Origin{}, option.Errorf("%v: the file has nothing on them; write \"inputs\" or \"targets\"", option.Set(f.name, f.File))
 		}
 		// A file has both, where the other option says nothing else.
 		for j, v := range [2][]float64{s.Mean, s.Scale} {
@@ -104,7 +104,15 @@ func scaling(ctx context.Context, mean, sd *numbersFlag, of func(f *dataset.Scal
 	}
 	s, err := dataset.ScalingBy(numbers[0], numbers[1])
 	if err != nil {
-		return nil, "", fmt.Errorf("%s: %w", strings.Join(names, " and "), err)
+		return nil, Origin{}, option.Errorf("%s: %w", option.Join(names, " and "), err)
 	}
-	return s, Origin("from " + strings.Join(names, " and ")), nil
+	return s, Origin{ByOption, "from " + option.Join(names, " and ")}, nil
 }
+
+// standardized is the origin of what {standardize} says.
+func (s *scalingFlags) standardized() Origin {
+	return Origin{ByOption, "from " + option.Set("standardize", s.Standardize)}
+}
+
+// fromTrain is the origin of what a network gets that is still to be trained.
+var fromTrain = Origin{ByDefault, "the default of train"}

@@ -115,11 +115,11 @@ func TestScalingPrecedence(t *testing.T) {
 	}{
 		{"metadata", meta, FitOptions{Standardize: "auto"}, meta.Scaling, meta.Targets, fromMetadata},
 		{"metadata without targets", &Metadata{Scaling: meta.Scaling}, FitOptions{Standardize: "auto"}, meta.Scaling, nil, fromMetadata},
-		{"no", meta, FitOptions{Standardize: "no"}, nil, nil, "from --standardize no"},
-		{"yes", meta, FitOptions{Standardize: "yes"}, byRows, meta.Targets, "from --standardize yes"},
-		{"numbers", meta, FitOptions{Standardize: "auto", InputMean: five, TargetSD: six}, &dataset.Scaling{Mean: []float64{5}, Scale: []float64{1}}, &dataset.Scaling{Mean: []float64{0}, Scale: []float64{6}}, "from --input-mean"},
-		{"no and a target", meta, FitOptions{Standardize: "no", TargetSD: six}, nil, &dataset.Scaling{Mean: []float64{0}, Scale: []float64{6}}, "from --standardize no"},
-		{"a saved posterior", &Metadata{saved: &Scaling{Inputs: byRows, InputsFrom: "x", TargetsFrom: "y"}}, FitOptions{Standardize: "auto"}, byRows, nil, "x"},
+		{"no", meta, FitOptions{Standardize: "no"}, nil, nil, Origin{ByOption, "from {standardize=no}"}},
+		{"yes", meta, FitOptions{Standardize: "yes"}, byRows, meta.Targets, Origin{ByOption, "from {standardize=yes}"}},
+		{"numbers", meta, FitOptions{Standardize: "auto", InputMean: five, TargetSD: six}, &dataset.Scaling{Mean: []float64{5}, Scale: []float64{1}}, &dataset.Scaling{Mean: []float64{0}, Scale: []float64{6}}, Origin{ByOption, "from {input-mean}"}},
+		{"no and a target", meta, FitOptions{Standardize: "no", TargetSD: six}, nil, &dataset.Scaling{Mean: []float64{0}, Scale: []float64{6}}, Origin{ByOption, "from {standardize=no}"}},
+		{"a saved posterior", &Metadata{saved: &Scaling{Inputs: byRows, InputsFrom: savedOrigin("x"), TargetsFrom: savedOrigin("y")}}, FitOptions{Standardize: "auto"}, byRows, nil, savedOrigin("x")},
 	} {
 		m.model.Meta = c.meta
 		s, said := m.scaling(t, &c.flags)
@@ -138,13 +138,13 @@ func TestScalingPrecedence(t *testing.T) {
 
 // A saved scaling is the same when it is read.
 func TestScalingSaved(t *testing.T) {
-	s := &Scaling{Inputs: &dataset.Scaling{Mean: []float64{1, .1}, Scale: []float64{3, 1e-9}}, Targets: &dataset.Scaling{Mean: []float64{-7}, Scale: []float64{1. / 3}}, InputsFrom: "a", TargetsFrom: "b"}
+	s := &Scaling{Inputs: &dataset.Scaling{Mean: []float64{1, .1}, Scale: []float64{3, 1e-9}}, Targets: &dataset.Scaling{Mean: []float64{-7}, Scale: []float64{1. / 3}}, InputsFrom: savedOrigin("a"), TargetsFrom: savedOrigin("b")}
 	h := s.Saved()
 	back := testref.Must(h.scaling())(t)
 	require.Equal(t, s, back)
-	none := (&Scaling{InputsFrom: "a", TargetsFrom: "b"}).Saved()
+	none := (&Scaling{InputsFrom: savedOrigin("a"), TargetsFrom: savedOrigin("b")}).Saved()
 	back = testref.Must(none.scaling())(t)
-	require.Equal(t, &Scaling{InputsFrom: "a", TargetsFrom: "b"}, back)
+	require.Equal(t, &Scaling{InputsFrom: savedOrigin("a"), TargetsFrom: savedOrigin("b")}, back)
 	require.Error(t, testref.Err((&SavedScaling{Inputs: "1;-1"}).scaling()))
 }
 

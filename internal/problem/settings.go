@@ -9,6 +9,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // A setting is a flag whose value the file of a posterior says. One that is given beside the file must agree with it.
@@ -171,5 +172,5 @@ func (v *SavedFile) differs(flag, text, said string) error {
 	if said != "" {
 		said = ", which says " + said
 	}
-	return job.FullErrorf("%s: --%s %s is not what it was fitted with%s; leave the flag out, or fit another posterior", v.path, flag, job.Cut(text, 60), said)
+	return job.FullErrorf("%s: %s is not what it was fitted with%s; leave it out, or fit another posterior", v.path, option.Set(flag, job.Cut(text, 60)), said)
 }

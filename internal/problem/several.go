@@ -10,6 +10,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -31,19 +32,19 @@ type Source struct {
 // Several returns the networks that --model or posterior, which is --posterior, lists with commas between them. A file
 // whose name has commas is one. A file that is named twice is an error.
 func (s *Flags) Several(posterior string) ([]Source, error) {
-	models, err := listed("--model", s.Model.File)
+	models, err := listed("{model}", s.Model.File)
 	if err != nil {
 		return nil, err
 	}
-	posteriors, err := listed("--posterior", posterior)
+	posteriors, err := listed("{posterior}", posterior)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case len(posteriors) > 1 && s.Model.File != "":
-		return nil, job.Usagef("--posterior with several files and --model exclude each other: each posterior remembers its network; leave --model out")
+		return nil, job.Usagef("{posterior} with several files and {model} exclude each other: each posterior remembers its network; leave {model} out")
 	case len(models) > 1 && len(posteriors) == 1 && posterior != "":
-		return nil, job.Usagef("--model with several networks and --posterior exclude each other: a posterior is of one network; give --posterior a file for each, or leave it out")
+		return nil, job.Usagef("{model} with several networks and {posterior} exclude each other: a posterior is of one network; give {posterior} a file for each, or leave it out")
 	}
 	var list []Source
 	var shared sharedData
@@ -63,7 +64,7 @@ func (s *Flags) Several(posterior string) ([]Source, error) {
 }
 
 // listed splits a list of files; one file, or none, is a list of one.
-func listed(flag, text string) ([]string, error) {
+func listed(flag option.Text, text string) ([]string, error) {
 	if _, err := os.Stat(text); err == nil || !strings.Contains(text, ",") {
 		return []string{text}, nil
 	}
@@ -123,7 +124,7 @@ func OpenSeveral(ctx context.Context, c *job.Job, sources []Source) (list []*Pro
 func (p *Problem) alike(q *Problem) error {
 	a, b := q.Model.Name, p.Model.Name
 	differ := func(format string, args ...any) error {
-		return fmt.Errorf("%s and %s cannot be averaged: %s", a, b, fmt.Sprintf(format, args...))
+		return option.Errorf("%s and %s cannot be averaged: %s", a, b, option.Textf(format, args...))
 	}
 	wantD, _, _ := q.Model.Net.Dims()
 	gotD, _, _ := p.Model.Net.Dims()
@@ -135,13 +136,13 @@ func (p *Problem) alike(q *Problem) error {
 	case q.Model.Outputs != p.Model.Outputs:
 		return differ("they have %d and %d outputs; leave one of them out", q.Model.Outputs, p.Model.Outputs)
 	case q.Task.Likelihood.Name() != p.Task.Likelihood.Name():
-		return differ("one has the %s likelihood, the other %s; give --likelihood, or leave one of them out", q.Task.Likelihood.Name(), p.Task.Likelihood.Name())
+		return differ("one has the %s likelihood, the other %s; give {likelihood}, or leave one of them out", q.Task.Likelihood.Name(), p.Task.Likelihood.Name())
 	case !slices.Equal(q.Task.LabelNames, p.Task.LabelNames):
-		return differ("the outputs of one are for the labels %s, of the other for %s; give --target or --class-names if that is wrong, or leave one of them out", JoinNames(q.Task.LabelNames), JoinNames(p.Task.LabelNames))
+		return differ("the outputs of one are for the labels %s, of the other for %s; give {target} or {class-names} if that is wrong, or leave one of them out", JoinNames(q.Task.LabelNames), JoinNames(p.Task.LabelNames))
 	case !slices.Equal(classes, ownClasses) || !slices.Equal(names, ownNames):
-		return differ("one tells the classes %s apart, the other %s; give --classes or --class-names if that is wrong, or leave one of them out", q.Task.list(), p.Task.list())
+		return differ("one tells the classes %s apart, the other %s; give {classes} or {class-names} if that is wrong, or leave one of them out", q.Task.list(), p.Task.list())
 	case p.Examples.Data.Source != q.Examples.Data.Source || !slices.Equal(p.Examples.Train.Index, q.Examples.Train.Index):
-		return differ("the training rows are not the same, %d of %s and %d of %s; give the rows that both have with --train-count or --train-index, or leave one of them out",
+		return differ("the training rows are not the same, %d of %s and %d of %s; give the rows that both have with {train-count} or {train-index}, or leave one of them out",
 			q.Examples.Train.Len(), q.Examples.Data.Source, p.Examples.Train.Len(), p.Examples.Data.Source)
 	}
 	return nil
@@ -151,7 +152,7 @@ func (p *Problem) alike(q *Problem) error {
 func (p *Problem) SameOutputs(q *Problem) error {
 	a, b := q.Task.Grouping.Report(), p.Task.Grouping.Report()
 	if (a == nil) != (b == nil) || a != nil && !slices.Equal(a.Kept, b.Kept) {
-		return fmt.Errorf("%s and %s have other most probable classes; name those to tell apart with --outputs LIST", q.Model.Name, p.Model.Name)
+		return option.Errorf("%s and %s have other most probable classes; name those to tell apart with {outputs} LIST", q.Model.Name, p.Model.Name)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // Standardizations are the values of --standardize.
@@ -79,7 +80,7 @@ func sample(s *dataset.Scaling, n int) *dataset.Scaling {
 func ordered(ctx context.Context, name string, train *dataset.Rows, whole []int) (*dataset.Scaling, error) {
 	if train.Images() {
 		if name != "yes" {
-			return nil, fmt.Errorf("--standardize %s is for the columns of a table, and %s has pictures; give --input-mean and --input-sd", name, train.File)
+			return nil, option.Errorf("{standardize=%s} is for the columns of a table, and %s has pictures; give {input-mean} and {input-sd}", name, train.File)
 		}
 		rows, err := train.Scaling(ctx)
 		if err != nil {
@@ -114,7 +115,7 @@ type pixelWay struct {
 
 // inputWays are the ways in which inputs of these rows are scaled, the likeliest first.
 func inputWays(ctx context.Context, train *dataset.Rows, whole []int) ([]*candidate, error) {
-	asIs := &candidate{words: "inputs as they are", flags: []string{"--standardize no"}}
+	asIs := &candidate{words: "inputs as they are", options: []option.Text{"{standardize=no}"}}
 	if train.Images() {
 		asIs.words = train.Pixels()
 	}
@@ -129,7 +130,7 @@ func inputWays(ctx context.Context, train *dataset.Rows, whole []int) ([]*candid
 		var list []*candidate
 		for _, w := range tableWays {
 			if by, ok := ways[w.name]; ok && (by != nil || w.name == "no") {
-				list = append(list, &candidate{words: w.words, inputs: by, flags: []string{"--standardize " + w.name}})
+				list = append(list, &candidate{words: w.words, inputs: by, options: []option.Text{option.Set("standardize", w.name)}})
 			}
 		}
 		return list, nil
@@ -138,14 +139,14 @@ func inputWays(ctx context.Context, train *dataset.Rows, whole []int) ([]*candid
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", train.File, err)
 	}
-	byRows := &candidate{words: "inputs standardized by the training rows", inputs: train.PerChannel(rows), flags: []string{"--standardize yes"}}
+	byRows := &candidate{words: "inputs standardized by the training rows", inputs: train.PerChannel(rows), options: []option.Text{"{standardize=yes}"}}
 	channels, _, _ := train.Picture()
 	white, of := 1., ""
 	way := func(w pixelWay) *candidate {
 		s := &dataset.Scaling{Mean: slices.Clone(w.mean), Scale: slices.Clone(w.sd)}
 		floats.Scale(white, s.Mean)
 		floats.Scale(white, s.Scale)
-		return &candidate{words: w.words + of, inputs: train.PerChannel(s), flags: []string{fmt.Sprintf("--input-mean %s --input-sd %s", commas(s.Mean), commas(s.Scale))}}
+		return &candidate{words: w.words + of, inputs: train.PerChannel(s), options: byNumbers("input", s)}
 	}
 	known := append(slices.Clone(pixelWays[channels]), pixelWay{"pixels from −1 to 1", []float64{.5}, []float64{.5}})
 	list := []*candidate{asIs}

@@ -15,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // Likelihoods are the values of --likelihood, with a number for R.
@@ -121,35 +122,82 @@ type Task struct {
 	Loss Loss // of the training, beside the likelihood
 }
 
-// An Origin says in a short phrase where a value came from, for people, such as "from --prior-precision".
-type Origin string
+// A Decider is who decided a value.
+type Decider int
 
-// guessedFrom begins the origin of what is guessed.
-const guessedFrom = "guessed: "
-
-// guessed tells whether a value is one of several that were compared.
-func (o Origin) guessed() bool { return strings.HasPrefix(string(o), guessedFrom) }
-
-// The origins of values that are not computed.
+// The deciders.
 const (
-	fromMetadata Origin = "from the model's metadata"
-	fromDefault  Origin = "the default: nothing said otherwise"
-
-	fromPrecisionFlag Origin = "from --prior-precision"
-	fromNoiseFlag     Origin = "from --noise-variance"
+	Nobody Decider = iota
+	ByDefault
+	ByModel  // its metadata
+	ByOption // an option that orders the value
+	Computed // from the network, rows or what options say of the training
+	ByGuess  // the best of several that were compared
+	Moot     // there is nothing to decide
 )
 
-// PrecisionGiven tells whether a flag orders the prior precision of the answers, beside those that describe a
-// training.
-func (t *Task) PrecisionGiven() bool { return t.PrecisionFrom == fromPrecisionFlag || t.FoundPrior }
-
-// NoiseGiven tells whether a flag says the noise variance, by itself or by a file of the prior.
-func (t *Task) NoiseGiven() bool {
-	return t.NoiseFrom == fromNoiseFlag || t.FoundPrior && t.NoiseFrom == t.PrecisionFrom
+// An Origin says who decided a value, and in a short phrase for people where it came from. The zero value is an open
+// question.
+type Origin struct {
+	By   Decider
+	Text option.Text
 }
 
+// The origins of values that are not computed.
+var (
+	fromMetadata  = Origin{ByModel, "from the model's metadata"}
+	fromDefault   = Origin{ByDefault, "the default: nothing said otherwise"}
+	fromKind      = Origin{Moot, "they are no real numbers"}
+	fromPrecision = orderedBy("prior-precision")
+	fromNoise     = orderedBy("noise-variance")
+)
+
+// orderedBy is the origin of what an option says.
+func orderedBy(name string) Origin { return Origin{ByOption, "from " + option.Named(name)} }
+
+// computed is the origin of what is computed, formatted as by option.Textf.
+func computed(format string, args ...any) Origin {
+	return Origin{Computed, option.Textf(format, args...)}
+}
+
+// guessed is the origin of what was compared with others.
+func guessed(why string) Origin { return Origin{ByGuess, option.Textf("guessed: %s", why)} }
+
+// thing names what says the value.
+func (o Origin) thing() option.Text { return option.Text(strings.TrimPrefix(string(o.Text), "from ")) }
+
+// MarshalText writes the phrase, with options in braces, as files keep it.
+func (o Origin) MarshalText() ([]byte, error) { return []byte(o.Text), nil }
+
+// UnmarshalText reads the phrase of a file. Older files have flags in place of options.
+func (o *Origin) UnmarshalText(text []byte) error {
+	*o = Origin{Computed, option.Text(text)}
+	for _, known := range []Origin{{}, fromMetadata, fromDefault, fromKind, fromPrecision, fromNoise} {
+		if known.Text.In(option.Flags) == o.Text.In(option.Flags) {
+			*o = known
+		}
+	}
+	if strings.HasPrefix(string(text), "guessed: ") {
+		o.By = ByGuess
+	}
+	return nil
+}
+
+// savedOrigin is the origin that a file has as a phrase.
+func savedOrigin(text string) (o Origin) {
+	_ = o.UnmarshalText([]byte(text)) // which takes every text
+	return o
+}
+
+// PrecisionGiven tells whether an option orders the prior precision of the answers, beside those that describe a
+// training.
+func (t *Task) PrecisionGiven() bool { return t.PrecisionFrom.By == ByOption || t.FoundPrior }
+
+// NoiseGiven tells whether an option says the noise variance, by itself or by a file of the prior.
+func (t *Task) NoiseGiven() bool { return t.NoiseFrom.By == ByOption }
+
 // NoiseRecorded tells whether the model says the noise variance.
-func (t *Task) NoiseRecorded() bool { return t.NoiseFrom == fromMetadata }
+func (t *Task) NoiseRecorded() bool { return t.NoiseFrom.By == ByModel }
 
 // chooseTask decides by the flags, then by the metadata of the model, then by the data.
 func chooseTask(c *job.Job, f *TaskFlags, data *DataFlags, m *Model, d *dataset.Data) (*Task, error) {
@@ -157,7 +205,7 @@ func chooseTask(c *job.Job, f *TaskFlags, data *DataFlags, m *Model, d *dataset.
 	// are an error.
 	var w wanted
 	var err error
-	w.names, w.from = data.classNames, "--classes"
+	w.names, w.from = data.classNames, "{classes}"
 	if w.names == nil {
 		w.names = m.Meta.ClassNames
 	}
@@ -168,41 +216,41 @@ func chooseTask(c *job.Job, f *TaskFlags, data *DataFlags, m *Model, d *dataset.
 	if d.Names != nil {
 		recorded = nil
 		if m.Meta.ClassNames != nil {
-			if recorded, err = labelsOf(m.Name+": its metadata entry "+KeyClassNames, m.Meta.ClassNames, d); err != nil {
+			if recorded, err = labelsOf(m.metadataEntry(KeyClassNames), m.Meta.ClassNames, d); err != nil {
 				return nil, err
 			}
 		}
-		named, err := labelsOf("--class-names", data.classNames, d)
+		named, err := labelsOf("{class-names}", data.classNames, d)
 		if err != nil {
 			return nil, err
 		}
 		for k, name := range d.Names { // without --classes the words are all the classes
 			if named != nil && data.classList == nil && !slices.Contains(named, k) {
-				return nil, fmt.Errorf("--class-names %s: %s has rows of the class %s too; name it, or keep some classes with --classes", JoinNames(data.ClassNames), d.Source, name)
+				return nil, option.Errorf("{class-names=%s}: %s has rows of the class %s too; name it, or keep some classes with {classes}", JoinNames(data.ClassNames), d.Source, name)
 			}
 		}
 		switch {
 		case w.classes == nil:
 			w.classes = named
 		case named != nil && !slices.Equal(named, w.classes):
-			return nil, fmt.Errorf("--class-names %s and --classes %s are different classes; give one of them", JoinNames(data.ClassNames), JoinNames(data.Classes))
+			return nil, option.Errorf("{class-names=%s} and {classes=%s} are different classes; give one of them", JoinNames(data.ClassNames), JoinNames(data.Classes))
 		}
 		w.names = nil // the data's names are the names
 	}
 	if w.classes != nil && recorded != nil && !slices.Equal(w.classes, recorded) {
-		flag, given := "--classes", JoinNames(data.Classes)
+		flag, given := option.Text("{classes}"), JoinNames(data.Classes)
 		if given == "" {
-			flag, given = "--class-names", JoinNames(data.ClassNames)
+			flag, given = "{class-names}", JoinNames(data.ClassNames)
 		}
-		return nil, fmt.Errorf("%s %s contradicts %s, whose outputs are by its metadata for the classes %s; leave %s out", flag, given, m.Name, classText(recorded, d), flag)
+		return nil, option.Errorf("%s %s contradicts %s, whose outputs are by its metadata for the classes %s; leave %s out", flag, given, m.Name, classText(recorded, d), flag)
 	}
 	if w.classes == nil {
-		w.classes, w.from = recorded, m.Name+": its metadata entry "+KeyClasses
+		w.classes, w.from = recorded, m.metadataEntry(KeyClasses)
 	}
 	name := cmp.Or(f.Likelihood, m.Meta.Likelihood)
 	if row, ok := d.SeveralLabels(); ok && name == "" {
 		name = "bernoulli"
-		c.Note("%s: the target columns %s are labels of which a row has any number (row %d of the %s rows has other than a single one); --likelihood gaussian takes them as numbers", d.Source, dataset.QuoteList(d.TargetColumns), row, d.Train.Part)
+		c.Note("%s: the target columns %s are labels of which a row has any number (row %d of the %s rows has other than a single one); {likelihood=gaussian} takes them as numbers", d.Source, dataset.QuoteList(d.TargetColumns), row, d.Train.Part)
 	}
 	t := &Task{}
 	if name == "" {
@@ -218,34 +266,34 @@ func chooseTask(c *job.Job, f *TaskFlags, data *DataFlags, m *Model, d *dataset.
 		}
 	}
 	t.Likelihood = LikelihoodNamed(name)
-	t.Precision, t.PrecisionFrom = firstPositive(f.Prior.Precision, "--prior-precision", m.Meta.Precision, m.Meta.precisionFrom)
+	t.Precision, t.PrecisionFrom = firstPositive(f.Prior.Precision, fromPrecision, m.Meta.Precision, m.Meta.precisionFrom)
 	if HasNoise(t.Likelihood) {
-		t.Noise, t.NoiseFrom = firstPositive(f.NoiseVariance, "--noise-variance", m.Meta.Noise, m.Meta.noiseFrom)
+		t.Noise, t.NoiseFrom = firstPositive(f.NoiseVariance, fromNoise, m.Meta.Noise, m.Meta.noiseFrom)
 		if t.Likelihood, err = glm.NewGaussian(t.Noise); err != nil {
 			return nil, err
 		}
 	} else if f.NoiseVariance != nil {
-		return nil, fmt.Errorf("--noise-variance is for the gaussian likelihood, but %s has the %s likelihood; leave it out or give --likelihood gaussian", m.Name, name)
+		return nil, option.Errorf("{noise-variance} is for the gaussian likelihood, but %s has the %s likelihood; leave it out or give {likelihood=gaussian}", m.Name, name)
 	}
 	if !HasClasses(t.Likelihood) {
 		labels := map[bool]string{true: "bernoulli", false: "categorical"}[m.Outputs == 1]
 		if data.classList != nil || data.classNames != nil {
-			flag := "--classes"
+			flag := option.Text("{classes}")
 			if data.classList == nil {
-				flag = "--class-names"
+				flag = "{class-names}"
 			}
-			remedy := "leave it out"
+			remedy := option.Text("leave it out")
 			if d.IntegerLabels {
-				remedy += ", or give --likelihood " + labels
+				remedy += ", or give " + option.Set("likelihood", labels)
 			}
-			return nil, fmt.Errorf("%s is for labels, but %s has the %s likelihood; %s", flag, m.Name, name, remedy)
+			return nil, option.Errorf("%s is for labels, but %s has the %s likelihood; %s", flag, m.Name, name, remedy)
 		}
 		if d.Names != nil {
-			return nil, fmt.Errorf("%s: the targets are words (%s), and the %s likelihood takes numbers; name a column of numbers with --target, or give --likelihood %s",
+			return nil, option.Errorf("%s: the targets are words (%s), and the %s likelihood takes numbers; name a column of numbers with {target}, or give {likelihood=%s}",
 				d.Source, job.Cut(JoinNames(d.Names), 40), name, labels)
 		}
 		if HasLogVariances(t.Likelihood) && m.Outputs%2 != 0 {
-			return nil, fmt.Errorf("%s has %d outputs, but the %s likelihood needs two for each target, the means and then the logarithms of the noise variances; give --likelihood gaussian", m.Name, m.Outputs, name)
+			return nil, option.Errorf("%s has %d outputs, but the %s likelihood needs two for each target, the means and then the logarithms of the noise variances; give {likelihood=gaussian}", m.Name, m.Outputs, name)
 		}
 		return t, nil
 	}
@@ -256,19 +304,19 @@ func chooseTask(c *job.Job, f *TaskFlags, data *DataFlags, m *Model, d *dataset.
 	// The outputs stand for the classes that are wanted, else for all labels of the data.
 	switch {
 	case IsSoftmax(t.Likelihood) && m.Outputs == 1:
-		return nil, fmt.Errorf("%s has one output, but the %s likelihood needs one for each class; give --likelihood bernoulli", m.Name, name)
+		return nil, option.Errorf("%s has one output, but the %s likelihood needs one for each class; give {likelihood=bernoulli}", m.Name, name)
 	case !d.IntegerLabels && d.Train.Width() > 1:
-		remedy := "name its column with --target"
+		remedy := option.Text("name its column with {target}")
 		if _, ok := d.SeveralLabels(); ok && d.Train.Width() == m.Outputs {
-			remedy = "give --likelihood bernoulli for any number of labels a row, or name its column with --target"
+			remedy = "give {likelihood=bernoulli} for any number of labels a row, or name its column with {target}"
 		}
-		return nil, fmt.Errorf("%s: %d targets a row, %s, but the %s likelihood takes one label; %s", d.Source, d.Train.Width(), dataset.QuoteList(d.TargetColumns), name, remedy)
+		return nil, option.Errorf("%s: %d targets a row, %s, but the %s likelihood takes one label; %s", d.Source, d.Train.Width(), dataset.QuoteList(d.TargetColumns), name, remedy)
 	case !d.IntegerLabels:
 		remedy := targetRemedy(d, m, max(m.Outputs, 2))
 		if m.Outputs == 1 {
-			remedy = "give --likelihood gaussian for a regression, or --target with a column of labels"
+			remedy = "give {likelihood=gaussian} for a regression, or {target} with a column of labels"
 		}
-		return nil, fmt.Errorf("%s: the targets are not all integers, which the %s likelihood needs: %s; %s", d.Source, name, targetText(d, 1), remedy)
+		return nil, option.Errorf("%s: the targets are not all integers, which the %s likelihood needs: %s; %s", d.Source, name, targetText(d, 1), remedy)
 	}
 	classes, err := w.all(c, m, d)
 	if err != nil {
@@ -282,7 +330,7 @@ func chooseTask(c *job.Job, f *TaskFlags, data *DataFlags, m *Model, d *dataset.
 			t.Names = append(t.Names, d.Train.ClassName(k))
 		}
 	case w.names != nil && len(w.names) != len(t.Classes):
-		return nil, fmt.Errorf("%d names of classes (%s), but %s tells %d apart; give --class-names one for each", len(w.names), job.Cut(JoinNames(w.names), 40), m.Name, len(t.Classes))
+		return nil, option.Errorf("%d names of classes (%s), but %s tells %d apart; give {class-names} one for each", len(w.names), job.Cut(JoinNames(w.names), 40), m.Name, len(t.Classes))
 	default:
 		if t.Names = w.names; t.Names == nil && d.OneHot != nil {
 			for _, k := range t.Classes {
@@ -299,13 +347,13 @@ func labelNames(w *wanted, m *Model, d *dataset.Data, data *DataFlags, likelihoo
 	columns := d.TargetColumns
 	switch {
 	case d.Train.Width() == 1:
-		return nil, fmt.Errorf("%s has %d outputs, but the %s likelihood is for one, or for a label of each; give --likelihood categorical, or name the %d columns of the labels with --target", m.Name, m.Outputs, likelihood, m.Outputs)
+		return nil, option.Errorf("%s has %d outputs, but the %s likelihood is for one, or for a label of each; give {likelihood=categorical}, or name the %d columns of the labels with {target}", m.Name, m.Outputs, likelihood, m.Outputs)
 	case data.classList != nil:
-		return nil, fmt.Errorf("--classes is for one class a row, but the rows of %s have several labels; leave it out", d.Source)
+		return nil, option.Errorf("{classes} is for one class a row, but the rows of %s have several labels; leave it out", d.Source)
 	case w.names != nil && len(w.names) != m.Outputs:
-		return nil, fmt.Errorf("%d names of labels (%s), but %s has %d outputs; give --class-names one for each", len(w.names), job.Cut(JoinNames(w.names), 40), m.Name, m.Outputs)
+		return nil, option.Errorf("%d names of labels (%s), but %s has %d outputs; give {class-names} one for each", len(w.names), job.Cut(JoinNames(w.names), 40), m.Name, m.Outputs)
 	case w.names != nil && !slices.Equal(w.names, columns) && slices.Equal(slices.Sorted(slices.Values(w.names)), slices.Sorted(slices.Values(columns))):
-		return nil, fmt.Errorf("the outputs of %s are for the labels %s, but the target columns are %s; give --target %s", m.Name, JoinNames(w.names), JoinNames(columns), job.Word(JoinNames(w.names)))
+		return nil, option.Errorf("the outputs of %s are for the labels %s, but the target columns are %s; give {target=%s}", m.Name, JoinNames(w.names), JoinNames(columns), job.Word(JoinNames(w.names)))
 	case w.names != nil:
 		return w.names, nil
 	case len(columns) == m.Outputs:
@@ -328,7 +376,7 @@ func (w *wanted) all(c *job.Job, m *Model, d *dataset.Data) ([]int, error) {
 	}
 	if w.classes != nil {
 		if len(w.classes) != want {
-			return nil, fmt.Errorf("%s: %d classes (%s), but %s tells %d apart; name as many%s", w.from, len(w.classes), job.Cut(classText(w.classes, d), 40), m.Name, want, orArch(m))
+			return nil, option.Errorf("%s: %d classes (%s), but %s tells %d apart; name as many%s", w.from, len(w.classes), job.Cut(classText(w.classes, d), 40), m.Name, want, orArch(m))
 		}
 		if lacking := outside(w.classes, known); len(lacking) > 0 && want-len(lacking) > 1 && len(outside(known, w.classes)) == 0 {
 			d.AddClasses(lacking)
@@ -341,7 +389,7 @@ func (w *wanted) all(c *job.Job, m *Model, d *dataset.Data) ([]int, error) {
 		arch = ""
 	}
 	fail := func(remedy string, a ...any) ([]int, error) {
-		return nil, fmt.Errorf("%s: %s (%s), but %s tells %d apart; %s", d.Source, result.Some(len(known), "class", "classes"), job.Cut(classText(known, d), 40), m.Name, want, fmt.Sprintf(remedy, a...)+arch)
+		return nil, option.Errorf("%s: %s (%s), but %s tells %d apart; %s", d.Source, result.Some(len(known), "class", "classes"), job.Cut(classText(known, d), 40), m.Name, want, option.Textf(remedy, a...)+arch)
 	}
 	from := func(first int) []int {
 		list := make([]int, want)
@@ -356,38 +404,38 @@ func (w *wanted) all(c *job.Job, m *Model, d *dataset.Data) ([]int, error) {
 	case len(known) == 1:
 		return fail("take rows of another class too")
 	case len(known) > want && m.Outputs == 1 && d.Names == nil:
-		return fail("name two of them with --classes, or give --likelihood gaussian or poisson for a regression")
+		return fail("name two of them with {classes}, or give {likelihood=gaussian} or poisson for a regression")
 	case len(known) > want:
-		return fail("name %d of them with --classes", want)
+		return fail("name %d of them with {classes}", want)
 	case d.Names != nil:
-		return fail("name all %d with --class-names in the order of the outputs", want)
+		return fail("name all %d with {class-names} in the order of the outputs", want)
 	case len(known) > 0 && known[0] == 0 && known[len(known)-1] < want:
 		d.AddClasses(from(0))
-		c.Note("%s: its labels are %s of the numbers 0 to %d, and are taken for those of the outputs; --classes names others", d.Source, job.Count(len(known)), want-1)
+		c.Note("%s: its labels are %s of the numbers 0 to %d, and are taken for those of the outputs; {classes} names others", d.Source, job.Count(len(known)), want-1)
 		return from(0), nil
 	case len(known) > 0 && known[0] > 0 && known[len(known)-1] == want:
-		return fail("give --classes %s if they count from 1", FormatInts(from(1)))
+		return fail("give {classes=%s} if they count from 1", FormatInts(from(1)))
 	case len(known) > 0 && known[0] > 0 && known[len(known)-1] < want:
-		return fail("give --classes %s if they count from 0, or --classes %s from 1", FormatInts(from(0)), FormatInts(from(1)))
+		return fail("give {classes=%s} if they count from 0, or {classes=%s} from 1", FormatInts(from(0)), FormatInts(from(1)))
 	}
-	return fail("name the label of each output with --classes, those that no row has too")
+	return fail("name the label of each output with {classes}, those that no row has too")
 }
 
 // orArch says what else helps a model that is still to be trained.
-func orArch(m *Model) string {
+func orArch(m *Model) option.Text {
 	if m.Net != nil {
 		return ""
 	}
-	return ", or give --arch one output for each class"
+	return ", or give {arch} one output for each class"
 }
 
 // firstPositive is the number of a flag, else of the metadata, else 1.
-func firstPositive(flag *float64, name string, recorded float64, from Origin) (float64, Origin) {
+func firstPositive(flag *float64, given Origin, recorded float64, saved Origin) (float64, Origin) {
 	switch {
 	case flag != nil:
-		return *flag, Origin("from " + name)
-	case recorded > 0 && from != "":
-		return recorded, from
+		return *flag, given
+	case recorded > 0 && saved.By != Nobody:
+		return recorded, saved
 	case recorded > 0:
 		return recorded, fromMetadata
 	}
@@ -401,16 +449,16 @@ func (t *Task) targets(rows *dataset.Rows, m *Model, d *dataset.Data) (*mat.Dens
 	case have == 0:
 		return nil, fmt.Errorf("%s: the targets of its rows are unknown; add the target column", rows.File)
 	case have != want && want == m.Outputs:
-		return nil, fmt.Errorf("%s: %s, but the %s likelihood needs one for each of the %d outputs of %s; %s", d.Source, targetText(d, have), t.Likelihood.Name(), want, m.Name, targetRemedy(d, m, m.Outputs))
+		return nil, option.Errorf("%s: %s, but the %s likelihood needs one for each of the %d outputs of %s; %s", d.Source, targetText(d, have), t.Likelihood.Name(), want, m.Name, targetRemedy(d, m, m.Outputs))
 	case have != want && HasLogVariances(t.Likelihood):
-		return nil, fmt.Errorf("%s: %d targets a row, but the %s likelihood needs one for every two of the %d outputs of %s; name %d with --target", d.Source, have, t.Likelihood.Name(), m.Outputs, m.Name, want)
+		return nil, option.Errorf("%s: %d targets a row, but the %s likelihood needs one for every two of the %d outputs of %s; name %d with {target}", d.Source, have, t.Likelihood.Name(), m.Outputs, m.Name, want)
 	case have != want:
-		return nil, fmt.Errorf("%s: %d targets a row, but the %s likelihood takes one; name one with --target", d.Source, have, t.Likelihood.Name())
+		return nil, option.Errorf("%s: %d targets a row, but the %s likelihood takes one; name one with {target}", d.Source, have, t.Likelihood.Name())
 	}
 	y := mat.NewDense(rows.Len(), want, slices.Clone(rows.Targets))
 	for i := range rows.Len() {
 		if err := t.Likelihood.CheckY(y.RawRowView(i), m.Outputs); err != nil {
-			return nil, fmt.Errorf("%s: row %d: %w; correct it, leave the row out, or give another --likelihood", rows.File, rows.Index[i], err)
+			return nil, option.Errorf("%s: row %d: %w; correct it, leave the row out, or give another {likelihood}", rows.File, rows.Index[i], err)
 		}
 	}
 	return y, nil
@@ -429,12 +477,12 @@ func targetText(d *dataset.Data, have int) string {
 
 // targetRemedy says which column to name as the target for several outputs: the only one that can hold labels of as
 // many classes, where the data show it.
-func targetRemedy(d *dataset.Data, m *Model, outputs int) string {
+func targetRemedy(d *dataset.Data, m *Model, outputs int) option.Text {
 	if d.Columns == nil && m.Net != nil && m.Outputs == Elements(d.Shape) {
 		return "if it is an autoencoder, gpexplain reconstruct takes it"
 	}
 	if d.Columns == nil {
-		return "give --data with such targets"
+		return "give {data} with such targets"
 	}
 	if d.LastTarget && !d.Train.ByRange() && d.Train.Len() > 0 && len(d.Columns) <= mostTyped {
 		x, found := d.Train.Matrix(), []int(nil)
@@ -451,10 +499,10 @@ func targetRemedy(d *dataset.Data, m *Model, outputs int) string {
 			}
 		}
 		if len(found) == 1 {
-			return fmt.Sprintf("give --target %s if that holds the labels", job.Word(d.Columns[found[0]]))
+			return option.Textf("give {target=%s} if that holds the labels", job.Word(d.Columns[found[0]]))
 		}
 	}
-	return fmt.Sprintf("name with --target the column of labels, or %d of numbers with commas between them", outputs)
+	return option.Textf("name with {target} the column of labels, or %d of numbers with commas between them", outputs)
 }
 
 // Class is the label of the network's largest output; undefined for a regression.

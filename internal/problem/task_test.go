@@ -30,7 +30,7 @@ func TestClassesOfOutputs(t *testing.T) {
 	for _, c := range []struct {
 		outputs int
 		labels  string
-		classes string // of --classes
+		classes string // of Data.Classes
 		want    []int
 	}{
 		{3, "0,1,2", "", []int{0, 1, 2}}, {3, "7,9,5", "", []int{5, 7, 9}}, {3, "0,1,1", "", []int{0, 1, 2}}, {4, "0,3", "", []int{0, 1, 2, 3}},
@@ -45,16 +45,16 @@ func TestClassesOfOutputs(t *testing.T) {
 		labels  string
 		want    string
 	}{
-		{3, "1,2", "2 classes (1,2), but net tells 3 apart; give --classes 0,1,2 if they count from 0, or --classes 1,2,3 from 1"},
-		{3, "1,3", "2 classes (1,3), but net tells 3 apart; give --classes 1,2,3 if they count from 1"},
-		{3, "0,7", "2 classes (0,7), but net tells 3 apart; name the label of each output with --classes, those that no row has too"},
-		{3, "0,1,2,3", "4 classes (0,1,2,3), but net tells 3 apart; name 3 of them with --classes"},
+		{3, "1,2", "2 classes (1,2), but net tells 3 apart; give Data.Classes 0,1,2 if they count from 0, or Data.Classes 1,2,3 from 1"},
+		{3, "1,3", "2 classes (1,3), but net tells 3 apart; give Data.Classes 1,2,3 if they count from 1"},
+		{3, "0,7", "2 classes (0,7), but net tells 3 apart; name the label of each output with Data.Classes, those that no row has too"},
+		{3, "0,1,2,3", "4 classes (0,1,2,3), but net tells 3 apart; name 3 of them with Data.Classes"},
 		{1, "1,1", "1 class (1), but net tells 2 apart; take rows of another class too"},
-		{3, "a,b", "2 classes (a,b), but net tells 3 apart; name all 3 with --class-names in the order of the outputs"},
+		{3, "a,b", "2 classes (a,b), but net tells 3 apart; name all 3 with Data.ClassNames in the order of the outputs"},
 	} {
 		_, err := task(c.outputs, c.labels, DataFlags{})
 		require.ErrorContains(t, err, c.want)
-		for _, typed := range strings.Split(c.want, "--classes ")[1:] {
+		for _, typed := range strings.Split(c.want, "Data.Classes ")[1:] {
 			list, _, _ := strings.Cut(typed, " ")
 			if strings.Contains(list, ",") && strings.Trim(list, "0123456789,") == "" {
 				got, err := task(c.outputs, c.labels, DataFlags{DataOptions: DataOptions{Classes: strings.Split(list, ",")}})

@@ -17,6 +17,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -26,7 +27,7 @@ type Loss struct {
 	// ClassWeights multiply −log p of the rows of each class of the network, in the order of its outputs, or that of the
 	// rows that have each of several labels; nil stands for 1 each.
 	ClassWeights []float64
-	WeightsFrom  Origin // "" without weights
+	WeightsFrom  Origin // nobody without weights
 
 	// Smoothing is ε of label smoothing, 0 ≤ ε < 1: the loss is that of the shares (1 − ε)y + ε/C of C classes.
 	Smoothing float64
@@ -62,7 +63,7 @@ func (p *Problem) LossReport() *result.Loss {
 	if l.plain() && d.Weights == "" {
 		return nil
 	}
-	return &result.Loss{ClassWeights: result.Floats(l.ClassWeights), ClassWeightsOrigin: string(l.WeightsFrom), LabelSmoothing: result.Float(l.Smoothing), RowWeights: d.Weights}
+	return &result.Loss{ClassWeights: result.Floats(l.ClassWeights), ClassWeightsOrigin: l.WeightsFrom.Text.In(p.Words), LabelSmoothing: result.Float(l.Smoothing), RowWeights: d.Weights}
 }
 
 // balanced is the value of --class-weights that weighs classes by N/(C n_c).
@@ -136,18 +137,18 @@ func (t *Task) setLoss(f *TaskFlags, m *Model, d *dataset.Data, train *dataset.R
 	case t.Classes != nil:
 		t.Loss.Smoothing = m.Meta.smoothing
 	case f.LabelSmoothing != nil && t.MultiLabel():
-		return fmt.Errorf("--label-smoothing is for one class a row, but %s has several labels; leave it out, and write the smoothed labels, numbers from 0 to 1, into the columns", m.Name)
+		return option.Errorf("{label-smoothing} is for one class a row, but %s has several labels; leave it out, and write the smoothed labels, numbers from 0 to 1, into the columns", m.Name)
 	case f.LabelSmoothing != nil:
-		return fmt.Errorf("--label-smoothing is for labels, but %s has the %s likelihood; leave it out", m.Name, t.Likelihood.Name())
+		return option.Errorf("{label-smoothing} is for labels, but %s has the %s likelihood; leave it out", m.Name, t.Likelihood.Name())
 	}
 	return t.setClassWeights(f, m, d, train)
 }
 
 // setClassWeights takes the weights of the classes from a flag, else from what the model says.
 func (t *Task) setClassWeights(f *TaskFlags, m *Model, d *dataset.Data, train *dataset.Rows) error {
-	w, from, flag := f.classWeights, Origin("from --class-weights"), "--class-weights "+f.ClassWeights
+	w, from, flag := f.classWeights, orderedBy("class-weights"), option.Set("class-weights", f.ClassWeights)
 	if w == nil {
-		w, from, flag = m.Meta.classWeights, fromMetadata, m.Name+": its metadata entry "+keyClassWeights
+		w, from, flag = m.Meta.classWeights, fromMetadata, m.metadataEntry(keyClassWeights)
 	}
 	if w == nil {
 		return nil
@@ -156,7 +157,7 @@ func (t *Task) setClassWeights(f *TaskFlags, m *Model, d *dataset.Data, train *d
 		if f.classWeights == nil {
 			return nil // of a training on labels
 		}
-		return fmt.Errorf("%s is for labels, but %s has the %s likelihood; leave it out", flag, m.Name, t.Likelihood.Name())
+		return option.Errorf("%s is for labels, but %s has the %s likelihood; leave it out", flag, m.Name, t.Likelihood.Name())
 	}
 	k := max(len(t.Classes), len(t.LabelNames))
 	weights := slices.Repeat([]float64{1}, k)
@@ -214,10 +215,10 @@ func (t *Task) checkWeights(d *dataset.Data, train *dataset.Rows) error {
 	}
 	switch {
 	case len(seen) == 0:
-		return job.FullErrorf("--row-weights %s: all %d training rows of %s have the weight 0; give some of them another", d.Weights, train.Len(), d.Source)
+		return job.FullErrorf("{row-weights=%s}: all %d training rows of %s have the weight 0; give some of them another", d.Weights, train.Len(), d.Source)
 	case len(seen) == 1:
 		for k := range seen {
-			return t.oneClass(fmt.Sprintf("--row-weights %s: %s has, of a weight above 0,", d.Weights, d.Source), k)
+			return t.oneClass(option.Textf("{row-weights=%s}: %s has, of a weight above 0,", d.Weights, d.Source), k)
 		}
 	}
 	return nil

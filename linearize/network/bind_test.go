@@ -164,7 +164,7 @@ func TestExamplesAlongAnotherDimension(t *testing.T) {
 		require.Equal(t, got.Fingerprint(), roundTrip(t, got).Fingerprint())
 	}
 	_, err := readModel(make(false), nil)
-	require.ErrorContains(t, err, `input "z" has no fixed size in dimension 1 n (if the examples are along it, --bind z=1,n,4); give what is open with --bind n=SIZE`)
+	require.ErrorContains(t, err, `input "z" has no fixed size in dimension 1 n (if the examples are along it, ReadOptions.Bind z=1,n,4); give what is open with ReadOptions.Bind n=SIZE`)
 }
 
 // TestOutputInside takes tensors inside a graph.
@@ -210,7 +210,7 @@ func TestBindRefused(t *testing.T) {
 		requireOneLine(t, err)
 	}
 	_, err := readModel(withOptions().model, nil)
-	require.ErrorContains(t, err, "--bind rate=VALUE --bind training=VALUE --bind bias=VALUE")
+	require.ErrorContains(t, err, "ReadOptions.Bind rate=VALUE, ReadOptions.Bind training=VALUE, ReadOptions.Bind bias=VALUE")
 	m := withOptions().model
 	m.Graph.Inputs = slices.Delete(m.Graph.Inputs, 0, 1)
 	m.Graph.Nodes = slices.Insert(m.Graph.Nodes, 0, &onnx.Node{OpType: "Identity", Inputs: in("bias"), Outputs: in("x")})

@@ -222,7 +222,7 @@ func TestUnreadOperators(t *testing.T) {
 		{"", "SequenceMap", "tracing"},
 		{"ai.onnx.ml", "TreeEnsembleRegressor", "no network"},
 		{"acme", "Act", "of the domain acme"},
-		{"", "Det", "--output NAME"},
+		{"", "Det", "ReadOptions.Output NAME"},
 	} {
 		g := newGraph(17, 3)
 		h := g.op(c.operator, in(g.op("Gemm", in("x", g.param(3, 4)))))

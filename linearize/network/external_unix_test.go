@@ -166,7 +166,7 @@ func TestHostileExternalData(t *testing.T) {
 	m = smallModel()
 	path := testkit.SplitModel(t, m, dir, "all")
 	_, err = network.ReadONNXFile(t.Context(), path, &network.ReadOptions{MaxMemory: 100})
-	require.ErrorContains(t, err, "of which 100 may be used; raise --max-memory (ReadOptions.MaxMemory)")
+	require.ErrorContains(t, err, "of which 100 may be used; raise ReadOptions.MaxMemory")
 	require.NoError(t, testref.Err(network.ReadONNXFile(t.Context(), path, &network.ReadOptions{MaxMemory: 1000})))
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // ReadONNXFile reads the network in a file, as ReadONNX does, and the weights that the
@@ -60,7 +61,7 @@ type external struct {
 
 // errorf returns an error that names the tensor and its file.
 func (x *external) errorf(format string, args ...any) error {
-	return fmt.Errorf("network: %s: its values are in %s (external data), %w", x.place, quote(x.tensor.External.Location), fmt.Errorf(format, args...))
+	return option.Errorf("network: %s: its values are in %s (external data), %w", x.place, quote(x.tensor.External.Location), option.Errorf(format, args...))
 }
 
 // externals lists the tensors of m whose elements are in other files.
@@ -102,7 +103,7 @@ func loadExternal(ctx context.Context, m *onnx.Model, dir string, o *ReadOptions
 	}
 	if budget := memory.Budget(limit); need > budget {
 		return nil, list[0].errorf("and with the others takes %d bytes of memory, of which %d may be used; "+
-			"raise --max-memory (ReadOptions.MaxMemory)", need, budget)
+			"raise {ReadOptions.MaxMemory max-memory}", need, budget)
 	}
 	var paths []string
 	for _, name := range files {

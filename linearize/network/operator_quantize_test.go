@@ -173,7 +173,7 @@ func TestStoredIntegers(t *testing.T) {
 	require.ErrorContains(t, net.Warnings()[0], `"`+w+`": stored as integers with a scale, and taken for constants`)
 	m, _ = model(false)
 	_, err := readModel(m, nil)
-	require.ErrorContains(t, err, "name them in --learn")
+	require.ErrorContains(t, err, "name them in ReadOptions.Learn")
 	requireOneLine(t, err)
 	for _, bias := range []bool{false, true} {
 		m, w := model(bias)

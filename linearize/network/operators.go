@@ -1,6 +1,9 @@
 package network
 
-import "github.com/funcgp/funcgp/linearize/network/internal/compile"
+import (
+	"github.com/funcgp/funcgp/internal/option"
+	"github.com/funcgp/funcgp/linearize/network/internal/compile"
+)
 
 // An Operator is one of ONNX that ReadONNX reads.
 type Operator struct {
@@ -23,13 +26,18 @@ type Unread struct {
 	Operators string // names with spaces between them; a domain with .* is all the others of it
 	Reason    string // why, a clause about one of them
 	Cure      string // what to do about it
+
+	cure option.Text
 }
+
+// Message is the cure with its options.
+func (u Unread) Message() option.Text { return u.cure }
 
 // UnreadOperators returns the kinds of operators that are not read.
 func UnreadOperators() []Unread {
 	var list []Unread
 	for _, u := range compile.UnreadList() {
-		list = append(list, Unread(u))
+		list = append(list, Unread{u.Operators, u.Reason.String(), u.Cure.String(), u.Cure})
 	}
 	return list
 }

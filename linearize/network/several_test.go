@@ -79,7 +79,7 @@ func TestSeveralInputsRefused(t *testing.T) {
 		{"a batch of 2 examples and another for 3", func(g *onnx.Graph) {
 			g.Inputs[0].Dims[0], g.Inputs[2].Dims[0] = onnx.Dim{HasValue: true, Value: 3}, onnx.Dim{HasValue: true, Value: 2}
 		}},
-		{`input "age" has no dimension of examples (if its only one is that, --bind age=n); give what is open with --bind age=VALUE`, func(g *onnx.Graph) { g.Inputs[3].Dims[0] = onnx.Dim{HasValue: true, Value: 1} }},
+		{`input "age" has no dimension of examples (if its only one is that, ReadOptions.Bind age=n); give what is open with ReadOptions.Bind age=VALUE`, func(g *onnx.Graph) { g.Inputs[3].Dims[0] = onnx.Dim{HasValue: true, Value: 1} }},
 		{`none of the model's 4 inputs`, func(g *onnx.Graph) { g.Outputs[0].Name = g.Initializers[0].Name }},
 	} {
 		m := severalInputs().model
@@ -101,9 +101,9 @@ func TestSeveralOutputs(t *testing.T) {
 	second := m.Graph.Outputs[1].Name
 
 	_, err := readModel(m, nil)
-	require.ErrorContains(t, err, `the model has 2 outputs, "y8", "y11"; choose one, or another tensor of the graph, with --output NAME (ReadOptions.Output)`)
+	require.ErrorContains(t, err, `the model has 2 outputs, "y8", "y11"; choose one, or another tensor of the graph, with ReadOptions.Output NAME`)
 	_, err = readModel(m, &network.ReadOptions{Output: "y999"})
-	require.ErrorContains(t, err, `the model has no tensor "y999"; --output (ReadOptions.Output) takes an output, "y8", "y11", or the result of a node`)
+	require.ErrorContains(t, err, `the model has no tensor "y999"; ReadOptions.Output takes an output, "y8", "y11", or the result of a node`)
 
 	x := gaussianMatrix(rand.New(rand.NewPCG(1, 2)), 4, 3)
 	for k, name := range []string{mean, second} {

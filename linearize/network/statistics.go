@@ -1,6 +1,8 @@
 package network
 
-import "slices"
+import (
+	"slices"
+)
 
 // RunningStatistics are the moments that a BatchNormalization recorded of its input in training.
 type RunningStatistics struct {

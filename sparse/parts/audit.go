@@ -53,7 +53,7 @@ func (h *header) of(ctx context.Context, p *problem.Problem) (err error) {
 
 // noRows is the error of a part of n training rows that has none.
 func noRows(part shard.Part, n int) error {
-	return job.FullErrorf("--shard %v: it has no rows, as there are %d training rows; split them into at most %d", part, n, n)
+	return job.FullErrorf("{shard=%v}: it has no rows, as there are %d training rows; split them into at most %d", part, n, n)
 }
 
 // Question has the Top and the Calibrate of the audit, and posterior is the file of the posterior.

@@ -58,7 +58,7 @@ type Fit struct {
 // or have changed are an error that names them.
 func OpenFit(ctx context.Context, o *FitOptions) (*Fit, error) {
 	if o.Inducing == "" {
-		return nil, job.Usagef("--inducing-file FILE is needed: what gpexplain fit --select-only wrote")
+		return nil, job.Usagef("{inducing-file} FILE is needed: what {fit select-only} wrote")
 	}
 	flags, c, err := open(&o.OpenOptions, o.Inducing, "")
 	if err != nil {
@@ -71,7 +71,7 @@ func OpenFit(ctx context.Context, o *FitOptions) (*Fit, error) {
 	}
 	if err != nil {
 		c.Close()
-		return nil, problem.InFlags(err, false)
+		return nil, problem.LessMemory(err, false)
 	}
 	return f, nil
 }
@@ -92,7 +92,7 @@ func (f *Fit) Identity(ctx context.Context) (shard.Identity, error) {
 func (f *Fit) Part(ctx context.Context, part shard.Part, path string) (*sparse.Sums, error) {
 	sums, err := f.pass.WriteApart(ctx, part, path, f.split)
 	if err != nil {
-		return nil, problem.InFlags(err, false)
+		return nil, problem.LessMemory(err, false)
 	}
 	return sums, nil
 }
@@ -116,7 +116,7 @@ func Merge(ctx context.Context, o *FitOptions, files []string, sums *sparse.Sums
 	}
 	p, q, err := inference.MergeSet(ctx, c, flags, set, o.Inducing, out, calibrate)
 	if err != nil {
-		return nil, problem.InFlags(err, false)
+		return nil, problem.LessMemory(err, false)
 	}
 	report := q.Report(p, c.Warnings)
 	return &report, q.Save(ctx, out, p, report, inference.SaveOptions{Split: flags.Data.Split})

@@ -40,7 +40,7 @@ func (h *header) differs(o *header) string {
 	case h.Rows != o.Rows:
 		return "the rows that are explained"
 	case h.Question != o.Question:
-		return "--top, --terms, --contrast or --calibrate"
+		return "top, terms, contrast or calibrate"
 	}
 	return ""
 }

@@ -48,7 +48,7 @@ func (q Question) checked() (Question, problem.RowFlags, error) {
 	which := problem.RowFlags(q.Rows)
 	switch {
 	case q.Top < 1:
-		return q, which, job.Usagef("--top %d must be at least 1", q.Top)
+		return q, which, job.Usagef("{top=%d} must be at least 1", q.Top)
 	case q.Terms != "posterior" && q.Terms != "raw":
 		return q, which, job.NotOneOf("terms", q.Terms, []string{"posterior", "raw"})
 	case !slices.Contains(inference.Calibrations, q.Calibrate):
@@ -80,7 +80,7 @@ type Terms struct {
 // OpenTerms opens a posterior with its model and data to answer a question.
 func OpenTerms(ctx context.Context, o *TermsOptions) (*Terms, error) {
 	if o.Posterior == "" {
-		return nil, job.Usagef("--posterior FILE is needed: what gpexplain fit or merge wrote")
+		return nil, job.Usagef("{posterior} FILE is needed: what gpexplain fit or merge wrote")
 	}
 	flags, c, err := open(&o.OpenOptions, o.Posterior, o.Calibrate)
 	if err != nil {
@@ -101,7 +101,7 @@ func OpenTerms(ctx context.Context, o *TermsOptions) (*Terms, error) {
 	}
 	if err != nil {
 		c.Close()
-		return nil, problem.InFlags(err, true)
+		return nil, problem.LessMemory(err, true)
 	}
 	t.opened = true
 	return t, nil
@@ -174,7 +174,7 @@ func (t *Terms) Part(ctx context.Context, part shard.Part) (*TermsPart, error) {
 	for i := range t.asked.Len() {
 		list, err := t.explain(ctx, dual, i, own)
 		if err != nil {
-			return nil, problem.InFlags(err, true)
+			return nil, problem.LessMemory(err, true)
 		}
 		out.rows = append(out.rows, list)
 		t.open.Job.Show("explain", i+1, t.asked.Len())

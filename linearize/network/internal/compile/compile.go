@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize/network/head"
 	"github.com/funcgp/funcgp/linearize/network/internal/ending"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
@@ -188,7 +189,8 @@ type Result struct {
 // because attempt turns it into an error.
 type refusal struct{ error }
 
-func refuse(format string, args ...any) refusal { return refusal{fmt.Errorf(format, args...)} }
+// refuse formats a refusal, with options in braces.
+func refuse(format string, args ...any) refusal { return refusal{option.Errorf(format, args...)} }
 
 // attempt calls f. It returns the error if f refuses the model, otherwise nil.
 func attempt(f func()) (err error) {

@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -9,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
@@ -54,7 +54,7 @@ func (c *compiler) declareInputs(o *Options) {
 		if d := in.Dims[0]; d.HasValue && d.Value >= 1 {
 			batch := int(min(d.Value, math.MaxInt32))
 			if c.batch > 0 && c.batch != batch {
-				panic(refuse("network: input %s is declared for a batch of %d examples and another for %d; export all with an open batch dimension, or give an input that holds no data its value with --bind %s (ReadOptions.Bind)", quote(in.Name), batch, c.batch, rewrite.ShellWord(in.Name+"=0")))
+				panic(refuse("network: input %s is declared for a batch of %d examples and another for %d; export all with an open batch dimension, or give an input that holds no data its value with {ReadOptions.Bind bind=%s}", quote(in.Name), batch, c.batch, rewrite.ShellWord(in.Name+"=0")))
 			}
 			c.batch = batch
 		}
@@ -118,10 +118,10 @@ func (c *compiler) declareInputs(o *Options) {
 // requireBound refuses inputs that are no numbers, and inputs whose size for an example is not known. The error lists
 // all that is to be given.
 func (c *compiler) requireBound(inputs []*onnx.ValueInfo, several bool) {
-	var why, give []string
+	var why, give []option.Text
 	ask := func(text string) {
-		if text = "--bind " + rewrite.ShellWord(text); !slices.Contains(give, text) {
-			give = append(give, text)
+		if bind := bound(text); !slices.Contains(give, bind) {
+			give = append(give, bind)
 		}
 	}
 	for _, in := range inputs {
@@ -134,13 +134,13 @@ func (c *compiler) requireBound(inputs []*onnx.ValueInfo, several bool) {
 			// A single input may have one number for each example if it is an integer index.
 			panic(refuse("network: input %s must have a declared shape of a batch dimension and at least one more, it has %d dimensions; export it so", quote(in.Name), rank))
 		case !in.HasShape:
-			why = append(why, fmt.Sprintf("input %s has no declared shape", quote(in.Name)))
+			why = append(why, option.Textf("input %s has no declared shape", quote(in.Name)))
 			ask(name + "=n,SIZE")
 			continue
 		case rank == 0 || rank == 1 && in.Dims[0].HasValue:
-			why = append(why, fmt.Sprintf("input %s has no dimension of examples", quote(in.Name)))
+			why = append(why, option.Textf("input %s has no dimension of examples", quote(in.Name)))
 			if ask(name + "=VALUE"); rank == 1 {
-				why[len(why)-1] += fmt.Sprintf(" (if its only one is that, --bind %s)", rewrite.ShellWord(name+"=n"))
+				why[len(why)-1] += option.Textf(" (if its only one is that, %s)", bound(name+"=n"))
 			}
 			continue
 		}
@@ -157,7 +157,7 @@ func (c *compiler) requireBound(inputs []*onnx.ValueInfo, several bool) {
 		if open == nil {
 			continue
 		}
-		why = append(why, fmt.Sprintf("input %s has no fixed size in dimension %s", quote(in.Name), strings.Join(open, ", ")))
+		why = append(why, option.Textf("input %s has no fixed size in dimension %s", quote(in.Name), strings.Join(open, ", ")))
 		if unnamed {
 			ask(name + "=" + strings.Join(shape, ","))
 			continue
@@ -169,10 +169,26 @@ func (c *compiler) requireBound(inputs []*onnx.ValueInfo, several bool) {
 		}
 		if len(open) == 1 && in.Dims[0].Value == 1 {
 			shape[slices.Index(shape, "SIZE")], shape[0] = "n", "1"
-			why[len(why)-1] += fmt.Sprintf(" (if the examples are along it, --bind %s)", rewrite.ShellWord(name+"="+strings.Join(shape, ",")))
+			why[len(why)-1] += option.Textf(" (if the examples are along it, %s)", bound(name+"="+strings.Join(shape, ",")))
 		}
 	}
 	if why != nil {
-		panic(refuse("network: %s; give what is open with %s (ReadOptions.Bind)", brief(strings.Join(why, ", "), 400), brief(strings.Join(give, " "), 400)))
+		panic(refuse("network: %s; give what is open with %s", few(why, ", ", 400), few(give, "{,}", 400)))
 	}
+}
+
+// bound is the option that gives what a model leaves open.
+func bound(text string) option.Text {
+	return option.Textf("{ReadOptions.Bind bind=%s}", rewrite.ShellWord(text))
+}
+
+// few joins as many texts as have about the given length, at least one.
+func few(list []option.Text, separator option.Text, most int) option.Text {
+	length := 0
+	for i, t := range list {
+		if length += len(t.In(option.Flags)) + 2; length > most && i > 0 {
+			return option.Join(list[:i], separator) + "…"
+		}
+	}
+	return option.Join(list, separator)
 }

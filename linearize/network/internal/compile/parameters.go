@@ -17,7 +17,7 @@ func (c *compiler) finish(output string) {
 	var out *value
 	within(func() { out = c.lookup(output) }, "network: output %s", quote(output))
 	if out.list != nil {
-		panic(refuse("network: output %s is a sequence of tensors; take one of them, or what they are joined to, with --output (ReadOptions.Output)", quote(output)))
+		panic(refuse("network: output %s is a sequence of tensors; take one of them, or what they are joined to, with {ReadOptions.Output output}", quote(output)))
 	}
 	if out.integer != 0 {
 		panic(refuse("network: output %s holds integers or truth values (%v), which have no derivative; export what they are computed from", quote(output), out.integer))
@@ -39,9 +39,9 @@ func (c *compiler) finish(output string) {
 	if !p.Slots[out.slot].NeedsGrad {
 		// Refuse an output that depends on no parameter.
 		if len(c.quantized.integers) > 0 {
-			panic(refuse("network: output %s does not depend on any parameter: weights are stored as integers, %s; name them in --learn (ReadOptions.Learn) to make them parameters by their numbers", quote(output), c.integerNames()))
+			panic(refuse("network: output %s does not depend on any parameter: weights are stored as integers, %s; name them in {ReadOptions.Learn learn} to make them parameters by their numbers", quote(output), c.integerNames()))
 		}
-		panic(refuse("network: output %s does not depend on any parameter; check --freeze and the export", quote(output)))
+		panic(refuse("network: output %s does not depend on any parameter; check {ReadOptions.Freeze freeze} and the export", quote(output)))
 	}
 	if p.Slots[out.slot].Static {
 		panic(refuse("network: output %s does not depend on the input", quote(output)))

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
-	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
 
 func init() {
@@ -74,11 +74,11 @@ func reduction(make reducer, onInts func(a, b affine) affine) operator {
 			return
 		}
 		if c.batch != 1 {
-			var give []string
+			var give []option.Text
 			for _, in := range c.prog.Inputs {
-				give = append(give, "--bind "+rewrite.ShellWord(in.Name+"=1,"+strings.Trim(strings.ReplaceAll(fmt.Sprint(in.Shape), " ", ","), "[]")))
+				give = append(give, bound(in.Name+"=1,"+strings.Trim(strings.ReplaceAll(fmt.Sprint(in.Shape), " ", ","), "[]")))
 			}
-			panic(refuse("it reduces over the batch dimension, which would mix examples; if each is to be a batch of its own, give %s (ReadOptions.Bind), and otherwise reduce over the other dimensions", brief(strings.Join(give, " "), 200)))
+			panic(refuse("it reduces over the batch dimension, which would mix examples; if each is to be a batch of its own, give %s, and otherwise reduce over the other dimensions", few(give, "{,}", 200)))
 		}
 		// Reduce over elements of the only example. The result has no batch axis left unless it keeps the reduced ones.
 		y := c.reduceAxes(c.loose(x), drop, keep, make)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
@@ -110,8 +111,10 @@ const (
 	mostNodes     = 3
 )
 
-// Error names all operators, each with its first nodes, with as many nodes as fit.
-func (e *UnsupportedError) Error() string {
+func (e *UnsupportedError) Error() string { return e.Message().String() }
+
+// Message names all operators, each with its first nodes, with as many nodes as fit.
+func (e *UnsupportedError) Message() option.Text {
 	text := ""
 	for nodes := mostNodes; nodes > 0; nodes-- {
 		// If one node for each operator is still too long, later operators are named without a node, and the last
@@ -142,18 +145,18 @@ func (e *UnsupportedError) Error() string {
 		}
 	}
 	// Say the reason and the cure of each kind, and of many kinds those of the first ones.
-	var kinds []string
+	var kinds []option.Text
 	for _, o := range e.Operators {
 		u := unreadKind(o.Name)
 		if why := u.Reason + "; " + u.Cure; !slices.Contains(kinds, why) && len(kinds) < 3 {
 			kinds = append(kinds, why)
 		}
 	}
-	why := strings.Join(kinds, "; ")
+	why := option.Join(kinds, "; ")
 	if len(e.Operators) == 1 {
-		return fmt.Sprintf("network: %s, opset %d: this operator is not read, because %s", text, e.Opset, why)
+		return option.Textf("network: %s, opset %d: this operator is not read, because %s", text, e.Opset, why)
 	}
-	return fmt.Sprintf("network: %d operators of opset %d are not read: %s: %s", len(e.Operators), e.Opset, text, why)
+	return option.Textf("network: %d operators of opset %d are not read: %s: %s", len(e.Operators), e.Opset, text, why)
 }
 
 // invalid ends messages about files that break ONNX's rules.

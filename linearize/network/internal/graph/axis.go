@@ -1,6 +1,8 @@
 package graph
 
-import "github.com/funcgp/funcgp/internal/dense"
+import (
+	"github.com/funcgp/funcgp/internal/dense"
+)
 
 // AxisMap is a sparse affine map along the middle axis of an Outer×In×Inner
 // tensor, such as the interpolation of Resize along one axis:

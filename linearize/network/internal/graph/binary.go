@@ -1,6 +1,8 @@
 package graph
 
-import "math"
+import (
+	"math"
+)
 
 // Binary combines two tensors element by element, with broadcasting.
 type Binary struct {

@@ -1,6 +1,8 @@
 package graph
 
-import "math"
+import (
+	"math"
+)
 
 // zero returns NaN for NaN and 0 for any other x.
 func zero(x float64) float64 {

@@ -1,6 +1,8 @@
 package graph
 
-import "math"
+import (
+	"math"
+)
 
 // An Activation returns the value and the derivative of a function in a recurrent cell.
 type Activation func(x float64) (y, slope float64)

@@ -1,6 +1,8 @@
 package graph
 
-import "math"
+import (
+	"math"
+)
 
 // Group reduces groups of input elements to one number each, by a function such as the maximum or a norm. Sums and
 // means are Reduce.

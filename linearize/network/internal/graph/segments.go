@@ -1,6 +1,8 @@
 package graph
 
-import "slices"
+import (
+	"slices"
+)
 
 // A Segment is a part of a program with one way in and one way out: below the segment, the gradient of the output
 // passes through one slot only. Its nodes are From to To−1. No parameter is used in two segments, except by static

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // bindKey is the metadata in which a written model says what was bound, a line each.
@@ -55,7 +56,7 @@ func bind(m *onnx.Model, bound map[string]string, number map[*onnx.Node]int) err
 		case in == nil && !size:
 			return b.unknown(name)
 		case in != nil && size:
-			err = fmt.Errorf("is an input and a dimension; give the whole shape of each input that has the dimension, such as --bind INPUT=n,SIZE")
+			err = option.Errorf("is an input and a dimension; give the whole shape of each input that has the dimension, such as {ReadOptions.Bind bind=INPUT=n,SIZE}")
 		case in == nil:
 			err = b.resize(name, text)
 		case number:
@@ -64,7 +65,7 @@ func bind(m *onnx.Model, bound map[string]string, number map[*onnx.Node]int) err
 			shapes[name], err = true, reshape(in, text)
 		}
 		if err != nil {
-			return fmt.Errorf("--bind %s (ReadOptions.Bind): %s %w", ShellWord(name+"="+text), Quote(name), err)
+			return option.Errorf("{ReadOptions.Bind bind=%s}: %s %w", ShellWord(name+"="+text), Quote(name), err)
 		}
 		record[name] = text
 	}
@@ -170,7 +171,7 @@ func (b *binder) unknown(name string) error {
 	if dims != nil {
 		text = "the inputs are " + List(inputs) + ", and the open dimensions " + List(dims)
 	}
-	return fmt.Errorf("the model has no input and no open dimension %s for --bind (ReadOptions.Bind); %s", Quote(name), text)
+	return option.Errorf("the model has no input and no open dimension %s for {ReadOptions.Bind bind}; %s", Quote(name), text)
 }
 
 // resize gives an open dimension its size, wherever it occurs.
@@ -338,10 +339,10 @@ func (b *binder) fill(in *onnx.ValueInfo, v float64, others []*onnx.ValueInfo) e
 			continue
 		}
 		if open++; open > 1 {
-			return fmt.Errorf("input %s has the shape %s with several open dimensions; give its shape or their sizes with --bind too (ReadOptions.Bind)", Quote(in.Name), ShapeText(in))
+			return option.Errorf("input %s has the shape %s with several open dimensions; give its shape or their sizes with {ReadOptions.Bind bind} too", Quote(in.Name), ShapeText(in))
 		}
 		if len(others) == 0 {
-			return fmt.Errorf("input %s has an open dimension, and no other input says its size; give it with --bind (ReadOptions.Bind)", Quote(in.Name))
+			return option.Errorf("input %s has an open dimension, and no other input says its size; give it with {ReadOptions.Bind bind}", Quote(in.Name))
 		}
 		shape := b.add("Shape", in.Name, nil, others[0].Name)
 		parts = append(parts, b.add("Gather", in.Name, nil, shape, ints(0)))

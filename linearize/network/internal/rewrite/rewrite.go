@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // Options say what of a model is wanted.
@@ -82,7 +83,7 @@ func (m *Rewritten) choose(output string) error {
 	case output == "" && len(names) == 1:
 		return nil
 	case output == "":
-		return fmt.Errorf("the model has %d outputs, %s; choose one, or another tensor of the graph, with --output NAME (ReadOptions.Output)", len(names), List(names))
+		return option.Errorf("the model has %d outputs, %s; choose one, or another tensor of the graph, with {ReadOptions.Output output} NAME", len(names), List(names))
 	}
 	for _, v := range slices.Concat(g.Outputs, g.ValueInfos) {
 		if v.Name == output {
@@ -91,7 +92,7 @@ func (m *Rewritten) choose(output string) error {
 		}
 	}
 	if !slices.Contains(results(g.Nodes), output) {
-		return fmt.Errorf("the model has no tensor %s; --output (ReadOptions.Output) takes an output, %s, or the result of a node outside of the graphs of If, Loop and Scan",
+		return option.Errorf("the model has no tensor %s; {ReadOptions.Output output} takes an output, %s, or the result of a node outside of the graphs of If, Loop and Scan",
 			Quote(output), List(names))
 	}
 	// The file does not say the type. It is that of the weights.
