@@ -258,7 +258,7 @@ func (t *table) fill(a *arrays) error {
 				t.x[i] = float64(b)
 			}
 		}
-		if err := finite(t.file, t.x, len(t.x)/t.n, 0, "feature"); err != nil {
+		if err := finite(t.file, t.x, len(t.x)/t.n, 0, feature); err != nil {
 			return err
 		}
 	}
@@ -460,7 +460,7 @@ func (t *table) fillTargets(y *npy.Array, name string) error {
 	for i := range t.y {
 		t.y[i] = y.Float(i)
 	}
-	if err := finite(t.file, t.y, width, 0, "target"); err != nil {
+	if err := finite(t.file, t.y, width, 0, target); err != nil {
 		return err
 	}
 	if width == 1 {

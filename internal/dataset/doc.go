@@ -9,7 +9,7 @@
 //	if err != nil { … }
 //	x := train.Matrix()                         // 3000×784, pixels divided by 255
 //	y := train.Targets                          // 0 for a 4, 1 for a 9
-//	row, label := train.Rows[0], train.Labels[0] // in the original file
+//	row, label := train.Index[0], train.Labels[0] // in the original file
 //	test, err := d.Test.Select(&dataset.SelectOptions{Classes: []int{4, 9}, Rows: []int{17}})
 //
 // A CSV file begins with column names. Its fields are separated by commas,

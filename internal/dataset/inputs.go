@@ -399,7 +399,7 @@ func (o *InputOptions) fromArray(x, ids *npy.Array, name string) (*Rows, error) 
 		for i := range t.x {
 			t.x[i] = x.Float(i)
 		}
-		if err := finite(t.file, t.x, d, 0, "feature"); err != nil {
+		if err := finite(t.file, t.x, d, 0, feature); err != nil {
 			return nil, err
 		}
 	}

@@ -46,7 +46,7 @@ func Matrices(x, y *mat.Dense, weights []float64, columns []string, shape []int)
 		}
 	}
 	t.x, t.y, t.targets = mat.DenseCopyOf(x).RawMatrix().Data, mat.DenseCopyOf(y).RawMatrix().Data, make([]string, y.RawMatrix().Cols)
-	if err := cmp.Or(allFinite("X", t.x, dim, columns), allFinite("Y", t.y, len(t.targets), nil)); err != nil {
+	if err := cmp.Or(finite("X", t.x, dim, 0, named(columns)), finite("Y", t.y, len(t.targets), 0, named(nil))); err != nil {
 		return nil, err
 	}
 	const source = "the rows"
@@ -129,7 +129,7 @@ func (o *InputOptions) take(row []float64, i int) error {
 	}
 	for k, v := range row {
 		if bad(v) && !(o.Spare != nil && o.Spare[k]) {
-			return notFinite(o.Name, i, column(o.Like.Columns, k), v)
+			return notFinite(o.Name, i, named(o.Like.Columns)(k), v)
 		}
 	}
 	return nil
@@ -148,20 +148,12 @@ func (o *InputOptions) Drawn(ctx context.Context, img image.Image) (*Rows, error
 	return o.inputs(&table{file: o.Name, n: 1, px: pixels, notes: notes}), nil
 }
 
-// allFinite refuses a number of rows in memory that is none, naming its row and column, which may have names.
-func allFinite(name string, v []float64, width int, columns []string) error {
-	for i, x := range v {
-		if bad(x) {
-			return notFinite(name, i/width, column(columns, i%width), x)
+// named describes columns by their names, if they have some.
+func named(names []string) func(j int) string {
+	return func(j int) string {
+		if j < len(names) {
+			return place(j, names[j])
 		}
+		return place(j, "")
 	}
-	return nil
-}
-
-// column describes column j by its name, if it has one.
-func column(names []string, j int) string {
-	if j < len(names) {
-		return place(j, names[j])
-	}
-	return place(j, "")
 }

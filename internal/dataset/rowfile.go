@@ -31,18 +31,22 @@ func (f *numpyFile) read(_ context.Context, dst []float64, lo int) error {
 	if err := f.rows.ReadRows(dst, lo); err != nil {
 		return numpyError(f.name, err)
 	}
-	return finite(f.name, dst, f.rows.Dim(), lo, "feature")
+	return finite(f.name, dst, f.rows.Dim(), lo, feature)
 }
 
 // finite refuses a number that is none, naming its row and column. v are the rows of a file from lo.
-func finite(file string, v []float64, width, lo int, column string) error {
+func finite(file string, v []float64, width, lo int, column func(j int) string) error {
 	for i, x := range v {
 		if bad(x) {
-			return notFinite(file, lo+i/width, fmt.Sprintf("%s %d", column, i%width), x)
+			return notFinite(file, lo+i/width, column(i%width), x)
 		}
 	}
 	return nil
 }
+
+// feature and target describe columns of arrays, which have no names.
+func feature(j int) string { return fmt.Sprintf("feature %d", j) }
+func target(j int) string  { return fmt.Sprintf("target %d", j) }
 
 // notFinite is the error of a number that is none.
 func notFinite(file string, row int, column string, x float64) error {

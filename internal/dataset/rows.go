@@ -64,7 +64,7 @@ type inputs struct {
 // noRows is a part that the data do not have.
 func noRows(part, file string) *Rows { return &Rows{Part: part, File: file, inputs: new(inputs)} }
 
-// pixels gives the images of a Set, from memory or drawn when they are needed.
+// pixels gives the images of a file, from memory or drawn when they are needed.
 // imageTo is safe for concurrent use.
 type pixels interface {
 	imageTo(dst []byte, pos int) // one byte a pixel, row-major

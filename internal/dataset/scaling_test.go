@@ -126,7 +126,7 @@ func TestScalingOfChannels(t *testing.T) {
 
 // The rows of a picture set are standardized by channel, as all the pixels of a
 // channel in one column would be.
-func TestSubsetScalingOfPictures(t *testing.T) {
+func TestScalingOfPictures(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 5))
 	n, shape := 700, []int{3, 2, 2}
 	x := make([]float64, n*12)
