@@ -59,7 +59,7 @@ func (s *changeFlags) check() error {
 	switch {
 	case s.without != "":
 		var ok bool
-		if s.rows, ok = problem.ParseRows(s.without, mostChanged); !ok {
+		if s.rows, ok = job.ParseRows(s.without, mostChanged); !ok {
 			return job.Usagef("--without %q must list training rows such as 12 or 12,99,200-210", s.without)
 		}
 	case s.flip != "":

@@ -76,7 +76,7 @@ func (s *forgetVerb) add(c *cobra.Command) {
 // take reads the rows, or takes them for the name of a file.
 func (s *forgetVerb) take(rows string) error {
 	var ok bool
-	if s.rows, ok = problem.ParseRows(rows, mostChanged); ok {
+	if s.rows, ok = job.ParseRows(rows, mostChanged); ok {
 		return onlyOnce("", s.rows)
 	}
 	if strings.Trim(rows, "0123456789,- ") == "" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/internal/testref"
@@ -104,7 +105,7 @@ func TestFlagsOfSavedPosterior(t *testing.T) {
 		require.NoError(t, f.JSON("header", &h))
 		return h
 	}
-	rows, ok := problem.ParseRows(header(file).Rows, 400)
+	rows, ok := job.ParseRows(header(file).Rows, 400)
 	require.True(t, ok)
 	var lines strings.Builder
 	for _, row := range rows {

@@ -22,7 +22,7 @@ import (
 func (q *Posterior) header(ctx context.Context, p *problem.Problem, r result.Fit, split *int) (problem.SavedHeader, func(w *store.Writer), error) {
 	e, t := p.Examples, p.Task
 	classes, names := t.Ungrouped()
-	head := problem.SavedHeader{Rows: problem.FormatRows(e.Train.Index), Likelihood: t.Likelihood.Name(), Classes: classes, ClassNames: slices.Concat(names, t.LabelNames), Grouped: t.Grouping.Report(), Noise: t.Noise,
+	head := problem.SavedHeader{Rows: job.FormatRows(e.Train.Index), Likelihood: t.Likelihood.Name(), Classes: classes, ClassNames: slices.Concat(names, t.LabelNames), Grouped: t.Grouping.Report(), Noise: t.Noise,
 		Prior: q.precision, ClassWeights: t.ClassWeightsText(), Smoothing: t.Loss.Smoothing, Seed: p.Limits.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
 		Bound: q.Evidence.Bound, Fit: q.fileFit(p, r), Split: problem.SplitNumber(split), Scaling: e.Scaling.Saved(), Network: q.network}
 	prior, writePrior := t.SavedPrior(p.Model, q.precision)
@@ -101,7 +101,7 @@ func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r
 			}
 		}
 		if inputs {
-			w.JSON("inputs", problem.StoredRows{Rows: problem.FormatRows(rows.Rows), Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer, Names: rows.Names, IDs: rows.IDs, Held: rows.Held, Target: e.Data.Target, TargetColumns: e.Data.TargetColumns, ID: e.Data.ID, Weights: e.Data.Weights, LastTarget: e.Data.LastTarget, AllColumns: e.Data.AllColumns})
+			w.JSON("inputs", problem.StoredRows{Rows: job.FormatRows(rows.Rows), Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer, Names: rows.Names, IDs: rows.IDs, Held: rows.Held, Target: e.Data.Target, TargetColumns: e.Data.TargetColumns, ID: e.Data.ID, Weights: e.Data.Weights, LastTarget: e.Data.LastTarget, AllColumns: e.Data.AllColumns})
 			w.Floats("inputs.targets", rows.Targets)
 			if rows.Shares != nil {
 				w.Floats("inputs.shares", rows.Shares)

@@ -228,7 +228,7 @@ func (s *Pass) identity(ctx context.Context, was *problem.Remembered) (id shard.
 		id.Likelihood += fmt.Sprintf(" with noise variance %v", t.Noise)
 	}
 	id.Mode = linearize.SumOf(s.move)
-	id.Rows = linearize.Sum(sha256.Sum256([]byte(problem.FormatRows(e.Train.Index))))
+	id.Rows = linearize.Sum(sha256.Sum256([]byte(job.FormatRows(e.Train.Index))))
 	var sums []string // of the files of the data, wherever they are; none for data that come from none
 	for _, file := range was.Files {
 		if file.Path != was.Model && !slices.Contains(was.Weight, file.Path) {

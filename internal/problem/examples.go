@@ -331,7 +331,7 @@ func (p *Problem) HeldOut(flag option.Text, use string) (*dataset.Rows, error) {
 	if d.Valid.Len() > 0 {
 		part, used = d.Valid, nil
 	} else if meta := p.Model.Meta; meta.Rows != "" && meta.Data == Fingerprint(part) {
-		recorded, _ := ParseRows(meta.Rows, part.Len())
+		recorded, _ := job.ParseRows(meta.Rows, part.Len())
 		used = append(used, recorded...)
 	}
 	all, err := part.Select(o)

@@ -43,7 +43,7 @@ func (s *RowFlags) Check() error {
 	if k, err := strconv.Atoi(s.Index); err == nil && k < 0 {
 		return job.Usagef("{index=%d} must be 0 or more", k)
 	}
-	if _, ok := ParseRows(s.Index, mostListed); !ok && s.Index != "" {
+	if _, ok := job.ParseRows(s.Index, mostListed); !ok && s.Index != "" {
 		return job.Usagef("{index=%q} must list rows such as 24 or 1,2,5-9", s.Index)
 	}
 	return nil
@@ -65,7 +65,7 @@ func (s *RowFlags) Select(ctx context.Context, c *job.Job, p *Problem, count int
 	case s.Input != "":
 		return s.inputs(ctx, c, p)
 	case s.Index != "":
-		rows, _ := ParseRows(s.Index, mostListed) // which Check has let pass
+		rows, _ := job.ParseRows(s.Index, mostListed) // which Check has let pass
 		o = dataset.SelectOptions{Rows: rows, From: "{index}"}
 	case s.TestIndex != "":
 		rows, err := dataset.ReadRows(ctx, s.TestIndex)

@@ -118,7 +118,7 @@ var entries = []entry{
 		return p.Examples.Scaling.Inputs.String()
 	}},
 	{keyTargets, read(func(m *Metadata) **dataset.Scaling { return &m.Targets }, dataset.ParseScaling), func(p *Problem) string { return p.Examples.Scaling.Targets.String() }},
-	{KeyRows, read(func(m *Metadata) *string { return &m.Rows }, asIs), func(p *Problem) string { return FormatRows(p.Examples.Train.Index) }},
+	{KeyRows, read(func(m *Metadata) *string { return &m.Rows }, asIs), func(p *Problem) string { return job.FormatRows(p.Examples.Train.Index) }},
 	{keyData, read(func(m *Metadata) *string { return &m.Data }, asIs), func(p *Problem) string { return Fingerprint(p.Examples.Data.Train) }},
 }
 

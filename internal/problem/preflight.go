@@ -143,14 +143,14 @@ func Number(v float64) *result.Float {
 // TrainedOnOthers tells whether the network records that it was trained on other rows than the training rows.
 func (p *Problem) TrainedOnOthers() bool {
 	m, e := p.Model.Meta, p.Examples
-	return m.Rows != "" && (m.Data != Fingerprint(e.Data.Train) || m.Rows != FormatRows(e.Train.Index))
+	return m.Rows != "" && (m.Data != Fingerprint(e.Data.Train) || m.Rows != job.FormatRows(e.Train.Index))
 }
 
 // TrainedOnMore returns how many rows the network records that it was trained on, where the training rows are only some of
 // them; else 0.
 func (p *Problem) TrainedOnMore() int {
 	m, e := p.Model.Meta, p.Examples
-	rows, ok := ParseRows(m.Rows, e.Data.Train.Len())
+	rows, ok := job.ParseRows(m.Rows, e.Data.Train.Len())
 	if !ok || len(rows) <= e.Train.Len() || m.Data != Fingerprint(e.Data.Train) {
 		return 0
 	}

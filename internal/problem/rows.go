@@ -7,8 +7,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
@@ -24,7 +22,7 @@ import (
 func chooseRows(ctx context.Context, c *job.Job, f *DataFlags, m *Model, t *Task, d *dataset.Data, saved *SavedFile) (*dataset.Rows, error) {
 	if saved != nil {
 		// Whether they are those that the posterior was fitted on is checked when it is loaded.
-		rows, ok := ParseRows(saved.Header.Rows, d.Train.Len())
+		rows, ok := job.ParseRows(saved.Header.Rows, d.Train.Len())
 		if ok {
 			if train, err := d.Train.Select(&dataset.SelectOptions{Classes: t.Classes, Rows: rows}); err == nil {
 				return train, saved.agreeRows(ctx, f, t, d, train)
@@ -47,7 +45,7 @@ func chooseRows(ctx context.Context, c *job.Job, f *DataFlags, m *Model, t *Task
 				"%s was trained on other data than %s. The training rows it records are not used.", m.Name, d.Source))
 			break
 		}
-		if o.Rows, recorded = ParseRows(m.Meta.Rows, d.Train.Len()); !recorded {
+		if o.Rows, recorded = job.ParseRows(m.Meta.Rows, d.Train.Len()); !recorded {
 			return nil, option.Errorf("%s: its metadata entry %s cannot be used; give {train-count} or {train-index}", m.Name, KeyRows)
 		}
 		o.From = option.Plain(m.Name)
@@ -141,45 +139,6 @@ func tooLarge(rows *dataset.Rows, i int) string {
 		name = rows.Columns[most]
 	}
 	return fmt.Sprintf("%s is %.3g", name, row[most])
-}
-
-// FormatRows writes row numbers compactly, for metadata: "3,5,7-9".
-func FormatRows(rows []int) string {
-	var b strings.Builder
-	for i := 0; i < len(rows); {
-		j := i
-		for j+1 < len(rows) && rows[j+1] == rows[j]+1 {
-			j++
-		}
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.Itoa(rows[i]))
-		if j > i {
-			b.WriteString("-" + strconv.Itoa(rows[j]))
-		}
-		i = j + 1
-	}
-	return b.String()
-}
-
-// ParseRows reads what FormatRows wrote; at most limit rows.
-func ParseRows(text string, limit int) (rows []int, ok bool) {
-	for field := range strings.SplitSeq(text, ",") {
-		first, last, isRange := strings.Cut(field, "-")
-		lo, err := strconv.Atoi(first)
-		hi := lo
-		if err == nil && isRange {
-			hi, err = strconv.Atoi(last)
-		}
-		if err != nil || lo < 0 || hi < lo || hi-lo >= limit-len(rows) {
-			return nil, false
-		}
-		for i := range hi - lo + 1 { // lo + i stays in range where hi is the largest int
-			rows = append(rows, lo+i)
-		}
-	}
-	return rows, true
 }
 
 // ExplainError says at which of the rows numbers of the library's went wrong, and what helps. Errors that are about

@@ -359,7 +359,7 @@ func (v *SavedFile) data(d *dataset.Data) (*dataset.Data, error) {
 	}
 	ok := strings.TrimSpace(rows.Rows) == ""
 	if !ok {
-		r.Rows, ok = ParseRows(rows.Rows, n)
+		r.Rows, ok = job.ParseRows(rows.Rows, n)
 	}
 	if !ok || r.Held == nil && len(r.Rows) != n {
 		return nil, v.Damaged("its training rows cannot be used")

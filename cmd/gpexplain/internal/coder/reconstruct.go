@@ -16,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp/glm/autoencoder"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
@@ -277,7 +278,7 @@ func Reconstruct(ctx context.Context, c *console.Console, common *problem.Flags,
 // fill returns the rows of x with the missing pixels filled in: by the mean over networks drawn from the posterior.
 func (s *session) fill(ctx context.Context, c *console.Console, x *mat.Dense, missing string) (*mat.Dense, error) {
 	n, pixels := x.Dims()
-	list, ok := problem.ParseRows(missing, pixels)
+	list, ok := job.ParseRows(missing, pixels)
 	if !ok || slices.Max(list) >= pixels {
 		return nil, fmt.Errorf("--missing %s: a row of %s has the pixels 0 to %d; name some of them, such as 0-%d", missing, s.Examples.Data.Source, pixels-1, pixels/2)
 	}
