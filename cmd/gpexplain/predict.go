@@ -13,7 +13,6 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 )
@@ -58,7 +57,27 @@ The class is the most probable one.
 Of an autoencoder the lines have scores of how little a row is like the training
 rows, and its code: the sums of the standard deviations of pixels and of the code
 over networks drawn from the posterior, the negative log likelihood, and its
-distance from that of training rows (typicality).` + inference.StructureHelp + inference.CoverageHelp,
+distance from that of training rows (typicality).
+
+With --structure the answers come from a posterior over the parameters whose
+precision has this structure, at the trained parameters and the stated precision or,
+with --refit, at the optimum of the linearized model. It knows no predictions without a
+training row, so that nothing is calibrated unless --calibrate heldout is given.
+
+--predictive bnn draws parameters from that posterior, by default the full one, and
+runs the network with them; mean and covariance are then those of its outputs over
+the draws, and nothing is calibrated. --predictive linear linearizes the response too:
+probabilities and rates are the network's, with their covariance to first order, and a
+regression has the mean of the regression on the linearization.
+
+With --coverage P, intervals and sets come from predictions without each training
+row in turn. Where training rows and new ones are exchangeable, and all that was
+fitted treats them alike, they hold the target with a probability of at least
+1 − 2(1 − P), and usually close to P. Here the trained parameters have seen all
+rows, so this is approximate: a network that fits its training rows too closely
+gets intervals that are too narrow. The summary says what share they held. With
+--calibrate heldout the rows that were not trained on take the place of the
+training rows, and the probability is at least P, whatever was trained how.`,
 		example: `  gpexplain predict --index 24
   gpexplain predict --json > predictions.jsonl`,
 		flags: s.add, check: s.check, run: s.run, writes: []string{"html", "csv"},

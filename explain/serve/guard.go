@@ -52,7 +52,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		}()
 		switch {
 		case !s.knows(r.Host):
-			refusef(http.StatusMisdirectedRequest, "unknown_host", "this server does not go by the name %q; ask for localhost or its address, or start it with --host", r.Host).write(w)
+			refusef(http.StatusMisdirectedRequest, "unknown_host", "this server does not go by the name %q; ask for localhost or its address, or start it with {host}", r.Host).write(w)
 		case origin.Check(r) != nil || !sameScheme(r):
 			refusef(http.StatusForbidden, "cross_origin", "the request comes from a page of another site; open the page of this server, or send no Origin").write(w)
 		case s.options.Token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+s.options.Token)) == 0:

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"regexp"
-	"strings"
 
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/option"
@@ -30,18 +29,15 @@ func (r *refusal) Error() string { return r.Message }
 func (r *refusal) Unwrap() error { return r.err }
 
 func refusef(status int, code, format string, args ...any) *refusal {
-	return refuse(status, code, fmt.Errorf(format, args...))
+	return refuse(status, code, option.Errorf(format, args...))
 }
 
-// A message begins with the member that is at fault, where one is. An error of the command may write it as a flag.
-var (
-	memberFirst = regexp.MustCompile(`^(row|values|picture|table|rows|fit|invert|top|contrast|output|without|flip|influence|coverage)\b`)
-	memberFlag  = regexp.MustCompile(`--(contrast|coverage)\b`)
-)
+// A message begins with the member that is at fault, where one is.
+var memberFirst = regexp.MustCompile(`^(row|values|picture|table|rows|fit|invert|top|contrast|output|without|flip|influence|coverage)\b`)
 
-// refuse makes a refusal of an error, in one line without the names of packages.
+// refuse makes a refusal of an error, in the words of who sent the request, in one line without the names of packages.
 func refuse(status int, code string, err error) *refusal {
-	message := memberFlag.ReplaceAllString(strings.TrimPrefix(job.Message(option.Word(err, option.Members)), "funcgp: "), "$1")
+	message := job.Message(option.Word(err, option.Members))
 	return &refusal{Status: status, Code: code, Message: message, Field: memberFirst.FindString(message), err: err}
 }
 

@@ -18,18 +18,6 @@ import (
 // CoverageFlags ask for an interval or a set of classes for each row.
 type CoverageFlags struct{ Share *float64 } // nil where not given
 
-// CoverageHelp says what --coverage promises.
-const CoverageHelp = `
-
-With --coverage P, intervals and sets come from predictions without each training
-row in turn. Where training rows and new ones are exchangeable, and all that was
-fitted treats them alike, they hold the target with a probability of at least
-1 − 2(1 − P), and usually close to P. Here the trained parameters have seen all
-rows, so this is approximate: a network that fits its training rows too closely
-gets intervals that are too narrow. The summary says what share they held. With
---calibrate heldout the rows that were not trained on take the place of the
-training rows, and the probability is at least P, whatever was trained how.`
-
 // Suits refuses a share that n training rows, which may be a sample, cannot give, and a problem of several labels or targets a row.
 func (s *CoverageFlags) Suits(p *problem.Problem, n int, which string) error {
 	if s.Share == nil {

@@ -32,20 +32,6 @@ var (
 	Predictives = []string{"glm", "bnn", "linear"}
 )
 
-// StructureHelp says what the flags do.
-const StructureHelp = `
-
-With --structure the answers come from a posterior over the parameters whose
-precision has this structure, at the trained parameters and the stated precision or,
-with --refit, at the optimum of the linearized model. It knows no predictions without a
-training row, so that nothing is calibrated unless --calibrate heldout is given.
-
---predictive bnn draws parameters from that posterior, by default the full one, and
-runs the network with them; mean and covariance are then those of its outputs over
-the draws, and nothing is calibrated. --predictive linear linearizes the response too:
-probabilities and rates are the network's, with their covariance to first order, and a
-regression has the mean of the regression on the linearization.`
-
 // InWeights tells whether the answers come from a posterior over the parameters.
 func (s *WeightFlags) InWeights() bool { return s.Structure != "" || s.Predictive == "bnn" }
 
