@@ -76,7 +76,7 @@ func TestExport(t *testing.T) {
 
 // TestExportRefuses: what has no such graph is refused, and says what has one.
 func TestExportRefuses(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "x.onnx")
+	out, ref := filepath.Join(t.TempDir(), "x.onnx"), openReference(t, "two-moons")
 	for _, c := range []struct {
 		code       int
 		args, says string
@@ -89,7 +89,7 @@ func TestExportRefuses(t *testing.T) {
 		{1, "--structure full --refit -o " + out, "without --refit"},
 		{1, "--method kept --refit -o " + out, "leave --refit out"},
 	} {
-		require.Contains(t, refuse(t, c.code, append([]string{"export"}, append(strings.Fields(c.args), small("")[1:]...)...)...), c.says, c.args)
+		require.Contains(t, refuse(t, c.code, slices.Concat([]string{"export"}, strings.Fields(c.args), ref.args)...), c.says, c.args)
 	}
 	require.NoFileExists(t, out)
 }
