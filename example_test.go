@@ -22,6 +22,7 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
+	"github.com/funcgp/funcgp/sparse/shard"
 )
 
 // Why the built-in network says of a test row that it is a 4.
@@ -840,4 +841,104 @@ func ExampleRows_Slice() {
 	defer p.Close()
 	fmt.Println(must(p.Predict(ctx, must(p.TestRows(ctx)).Slice(0, 2)))[1].Index)
 	// Output: 7
+}
+
+// A posterior fitted again without two training rows, which nothing of it has seen then but the network.
+func ExamplePosterior_WithoutRows() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	q := must(p.WithoutRows(ctx, []int{172, 4}))
+	defer q.Close()
+	fmt.Println(p.Info().Examples, q.Info().Examples)
+	_, err := p.WithoutRows(ctx, []int{172, 172})
+	fmt.Println(err)
+	// Output:
+	// 60 58
+	// funcgp: the list of rows to leave out names training row 172 twice; name it once
+}
+
+// A posterior fitted again with more rows of the same columns.
+func ExamplePosterior_Append() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	q := must(p.Append(ctx, "digits:400,100", ""))
+	defer q.Close()
+	fmt.Println(p.Info().Examples, q.Info().Examples > 60)
+	// Output:
+	// 60 true
+}
+
+// A fit without rows has converged, whatever order its steps took.
+func ExamplePosterior_Distance() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	q := must(p.WithoutRows(ctx, []int{172, 4}))
+	defer q.Close()
+	fmt.Println(must(q.Distance(ctx)) < 1e-6)
+	// Output:
+	// true
+}
+
+func ExamplePosterior_TrainingRows() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	fmt.Println(must(p.TrainingRows(ctx)).Len(), must(p.TrainingRows(ctx, 172, 4)).Index(1))
+	// Output:
+	// 60 4
+}
+
+// The numbers of a row as the data have them.
+func ExampleRows_Inputs() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	fmt.Println(must(must(p.TrainingRows(ctx, 172, 4)).Inputs(ctx)).Dims())
+	// Output:
+	// 2 784
+}
+
+func ExampleRows_Targets() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	fmt.Println(must(p.TrainingRows(ctx, 172)).Targets(0))
+	// Output:
+	// [4]
+}
+
+func ExamplePosterior_Unit() {
+	p := digits(context.Background())
+	defer p.Close()
+	fmt.Println(p.Unit())
+	// Output:
+	// log-odds of 9 against 4, in nats
+}
+
+// A pass over the training rows in two parts, which can be of other processes.
+func ExampleMerge() {
+	ctx := context.Background()
+	dir := must(os.MkdirTemp("", "funcgp"))
+	defer os.RemoveAll(dir)
+	file := func(name string) string { return filepath.Join(dir, name) }
+	chosen := must(funcgp.NewPass(ctx, funcgp.Model{}, funcgp.Data{TrainCount: 60}, &funcgp.FitOptions{Method: funcgp.Method{Inducing: 8}}))
+	must(chosen.Save(ctx, file("z.gp")))
+	chosen.Close()
+
+	pass := must(funcgp.OpenPass(ctx, file("z.gp"), nil))
+	defer pass.Close()
+	for i := range 2 {
+		r := must(pass.WritePart(ctx, shard.Part{Number: i, Of: 2}, file(fmt.Sprint(i))))
+		fmt.Println(r.Part, r.Examples, "rows")
+	}
+	p := must(funcgp.Merge(ctx, []string{file("0"), file("1")}, nil))
+	defer p.Close()
+	fmt.Println(p.Info().Method, p.Info().Examples)
+	// Output:
+	// 0/2 30 rows
+	// 1/2 30 rows
+	// nystrom 60
 }

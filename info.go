@@ -86,3 +86,6 @@ func (p *Posterior) Card(ctx context.Context) (*Card, error) {
 	c.Origin, err = p.Origin(ctx)
 	return c, err
 }
+
+// Unit names the unit of an output in words.
+func (p *Posterior) Unit() string { return p.problem.Unit() }

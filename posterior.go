@@ -61,15 +61,16 @@ func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error
 	return opened(ctx, s, err)
 }
 
-// answering answers by a posterior of a problem, whose files the job has open.
-func answering(c *job.Job, p *problem.Problem, post *inference.Posterior) *Posterior {
+// answering answers by a posterior, whose files the job has open.
+func answering(c *job.Job, post *inference.Posterior) *Posterior {
+	p := post.Problem
 	q := &Posterior{problem: p, post: post, link: post.DefaultLink(p), fit: post.Report(p, c.Warnings), names: p.TrainingRows(), job: c}
 	q.names.ErrorBars = true
 	return q
 }
 
 func init() {
-	inference.Front = func(c *job.Job, p *problem.Problem, q *inference.Posterior) any { return answering(c, p, q) }
+	inference.Front = func(c *job.Job, _ *problem.Problem, q *inference.Posterior) any { return answering(c, q) }
 	inference.FrontRows = func(front any, rows *dataset.Rows) any { return &Rows{rows, front.(*Posterior)} }
 	inference.Behind = func(front any) inference.Open {
 		p := front.(*Posterior)
@@ -186,7 +187,7 @@ func (p *Posterior) Save(ctx context.Context, path string, o *SaveOptions) error
 		return err
 	}
 	defer end()
-	if err := p.post.Save(ctx, path, p.problem, p.fit, inference.SaveOptions{Inputs: o.Inputs, Bundle: o.Bundle, Without: o.WithoutInputs}); err != nil {
+	if err := p.post.Save(ctx, p.job, path, p.fit, inference.SaveOptions{Inputs: o.Inputs, Bundle: o.Bundle, Without: o.WithoutInputs}); err != nil {
 		return named(err)
 	}
 	return nil

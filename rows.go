@@ -167,3 +167,42 @@ func (p *Posterior) TestRows(ctx context.Context, index ...int) (*Rows, error) {
 	}
 	return &Rows{rows, p}, nil
 }
+
+// TrainingRows are training rows by their numbers in the file of the data; without numbers all, in the order of Dual.
+func (p *Posterior) TrainingRows(_ context.Context, index ...int) (*Rows, error) {
+	end, err := p.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	rows := p.problem.Examples.Train
+	if index != nil {
+		if _, err := p.problem.TrainPositions("TrainingRows", index); err != nil {
+			return nil, named(err)
+		}
+		if rows, err = p.problem.Examples.Training(dataset.SelectOptions{Rows: index, From: "TrainingRows"}); err != nil {
+			return nil, named(err)
+		}
+	}
+	return &Rows{rows, p}, nil
+}
+
+// Inputs reads the numbers of the rows as they are in the data, N×D.
+func (r *Rows) Inputs(ctx context.Context) (*mat.Dense, error) {
+	end, err := r.own.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	x, err := r.asked.Read(ctx)
+	return x, named(err)
+}
+
+// Targets are the label of row i as a number, or its targets; NaN where they are unknown.
+func (r *Rows) Targets(i int) []float64 {
+	rows := r.asked
+	if w := rows.Width(); rows.Labels == nil && w > 1 {
+		return slices.Clone(rows.Targets[i*w : (i+1)*w])
+	}
+	return []float64{problem.Label(rows, i)}
+}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -35,15 +34,24 @@ func Start(ctx context.Context, m Model, d Data, o *FitOptions) (*Session, error
 	if o == nil {
 		o = &FitOptions{}
 	}
-	if err := inference.FlagsOf(o).Check(); err != nil {
+	err := inference.FlagsOf(o).Check()
+	if err == nil { // what is no checkpoint is found before the model is read
+		err = inference.CheckCheckpoint(o.Checkpoint, o.Memory)
+	}
+	if err != nil {
 		return nil, named(err)
 	}
-	return start(ctx, &m, &d, o, "")
+	return start(ctx, &m, &d, o, "", problem.PosteriorFile)
 }
 
 // StartFrom reads the model and the data of a posterior that Save or gpexplain fit wrote. The options may be nil. The
 // errors are those of Open.
 func StartFrom(ctx context.Context, path string, o *OpenOptions) (*Session, error) {
+	return startFrom(ctx, path, problem.PosteriorFile, o)
+}
+
+// startFrom is StartFrom of a file of another kind.
+func startFrom(ctx context.Context, path string, kind problem.FileKind, o *OpenOptions) (*Session, error) {
 	if o == nil {
 		o = &OpenOptions{}
 	}
@@ -51,10 +59,10 @@ func StartFrom(ctx context.Context, path string, o *OpenOptions) (*Session, erro
 	if fit.Memory == 0 && fit.Progress == nil {
 		fit.Limits = o.Limits
 	}
-	return start(ctx, &o.Model, &o.Data, &fit, path)
+	return start(ctx, &o.Model, &o.Data, &fit, path, kind)
 }
 
-func start(ctx context.Context, m *Model, d *Data, o *FitOptions, path string) (*Session, error) {
+func start(ctx context.Context, m *Model, d *Data, o *FitOptions, path string, kind problem.FileKind) (*Session, error) {
 	f := &problem.Flags{Model: problem.ModelFlags{ModelOptions: *m}, Data: problem.DataFlags{DataOptions: *d}, Task: problem.TaskFlags{FitOptions: *o}}
 	var err error
 	if d.X != nil {
@@ -70,7 +78,7 @@ func start(ctx context.Context, m *Model, d *Data, o *FitOptions, path string) (
 		s.job.Listener = job.Progress(o.Progress)
 	}
 	s.job.Force = s.job.Force || o.Force
-	if s.problem, err = problem.Open(ctx, s.job, f, path); err != nil {
+	if s.problem, err = problem.OpenFile(ctx, s.job, f, path, kind); err != nil {
 		s.Close()
 		return nil, named(err)
 	}
@@ -111,7 +119,7 @@ func (s *Session) Posterior(ctx context.Context, rows *Rows) (*Posterior, error)
 	if err != nil {
 		return nil, named(err)
 	}
-	out := answering(c, p, q)
+	out := answering(c, q)
 	if out.held = s.held; rows != nil {
 		rows.own = out
 	}
@@ -134,11 +142,7 @@ func (s *Session) fit(ctx context.Context, p *problem.Problem) (*inference.Poste
 		return inference.FitCalibrated(ctx, s.job, p, flags, inference.Options{AtTheta: true, Linear: true}, "")
 	}
 	if o.Checkpoint != "" {
-		with := inference.Options{Checkpoint: o.Checkpoint}
-		if err := with.ReadCheckpoint(s.job, gp.MemoryBudget(o.Memory)); err != nil {
-			return nil, err
-		}
-		return inference.FitCalibrated(ctx, s.job, p, flags, with, calibrate)
+		return inference.FitCalibrated(ctx, s.job, p, flags, inference.Options{Checkpoint: o.Checkpoint}, calibrate)
 	}
 	w := inference.WeightFlags{Structure: o.Structure, Predictive: cmp.Or(o.Predictive, "glm"), Samples: cmp.Or(o.Samples, 1000)}
 	return w.Answer(ctx, s.job, p, flags, calibrate)

@@ -332,9 +332,9 @@ func TestLabelsOfNoClass(t *testing.T) {
 	require.NotContains(t, succeed(t, "predict", "--json", "--quiet", "--posterior", out, "--test-data", few), "may,be", "as the fit was told")
 	require.Contains(t, refuse(t, 1, "predict", "--model", net, "--data", good, "--test-data", table("test.csv", 20, extra(3))), "1 of the 20 test rows are of no class")
 
-	want := decode[fitReport](t, succeed(t, fit(good, "--json", "--quiet")...)).Fit
+	want := decode[result.Saved](t, succeed(t, fit(good, "--json", "--quiet")...)).Fit
 	for _, args := range [][]string{{}, {"--classes", "cafe\u0301,no"}, {"--class-names", "cafe\u0301,no"}} {
-		got := decode[fitReport](t, succeed(t, fit(table("decomposed.csv", 60, other("\u00e9", "e\u0301")), append(args, "--json", "--quiet")...)...)).Fit
+		got := decode[result.Saved](t, succeed(t, fit(table("decomposed.csv", 60, other("\u00e9", "e\u0301")), append(args, "--json", "--quiet")...)...)).Fit
 		require.Equal(t, want.LogEvidence, got.LogEvidence, args)
 	}
 }

@@ -425,7 +425,7 @@ func TestSavedCalibration(t *testing.T) {
 	valid := validFile(t, ref)
 	for _, way := range []string{"loo", "heldout", "none"} {
 		file := filepath.Join(t.TempDir(), "a.gp")
-		fitted := decode[fitReport](t, ref.run(t, "fit", "--json", "-o", file, "--valid-data", valid, "--calibrate", way))
+		fitted := decode[result.Saved](t, ref.run(t, "fit", "--json", "-o", file, "--valid-data", valid, "--calibrate", way))
 		want := ref.run(t, "predict", "--json", "--valid-data", valid, "--calibrate", way)
 		require.Equal(t, withoutTimings(t, want), withoutTimings(t, ref.run(t, "predict", "--json", "--posterior", file)), way)
 		_, sum := linesOf[prediction](t, want)
@@ -466,7 +466,7 @@ func TestCalibrationEdge(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.gp")
 	// With a million times the noise, no scale of either is small enough.
 	args := []string{"--noise-variance", "1e6", "--prior-precision", "1e6", "--quiet"}
-	fitted := decode[fitReport](t, ref.run(t, "fit", append([]string{"--json", "-o", file}, args...)...))
+	fitted := decode[result.Saved](t, ref.run(t, "fit", append([]string{"--json", "-o", file}, args...)...))
 	warnings := fmt.Sprint(fitted.Fit.Warnings)
 	require.Contains(t, warnings, "The best scale of the noise variance is 0.0001, the smallest that is tried")
 	_, sum := predicted(t, ref.run(t, "predict", "--json", "--posterior", file))

@@ -58,7 +58,7 @@ func TestKeptCheckpoint(t *testing.T) {
 	before := read(t, path)
 	fit := func(more ...string) (report, rows string) {
 		out := filepath.Join(t.TempDir(), "a.gp")
-		r := decode[fitReport](t, succeed(t, append(append([]string{"fit", "--json", "--out", out, "--refit"}, common...), more...)...))
+		r := decode[result.Saved](t, succeed(t, append(append([]string{"fit", "--json", "--out", out, "--refit"}, common...), more...)...))
 		text, err := json.Marshal(r.Fit)
 		require.NoError(t, err)
 		return string(text), succeed(t, "predict", "--quiet", "--posterior", out)
@@ -87,7 +87,7 @@ func TestKeptShortMemory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.check")
 	fit := func(more ...string) result.Fit {
 		args := []string{"fit", "--json", "--quiet", "--data", "digits:1500,200", "--train-count", "300", "--within", "0.001", "--calibrate", "none", "--out", filepath.Join(t.TempDir(), "a.gp")}
-		return decode[fitReport](t, succeed(t, append(args, more...)...)).Fit
+		return decode[result.Saved](t, succeed(t, append(args, more...)...)).Fit
 	}
 	enough := fit("--max-memory", "1GB")
 	require.LessOrEqual(t, float64(enough.Certificate.Ratio), 1.001)
@@ -118,7 +118,7 @@ func TestMethodAuto(t *testing.T) {
 		r := gpexplain(t.Context(), "fit", "--json", "--data", "digits:5000,200", "--train-count", c.rows, "--method", "auto", "--within", c.within,
 			"--calibrate", "none", "--max-memory", c.memory, "--out", filepath.Join(t.TempDir(), "a.gp"))
 		require.Zero(t, r.code, r.stderr)
-		fit := decode[fitReport](t, r.stdout).Fit
+		fit := decode[result.Saved](t, r.stdout).Fit
 		require.Equal(t, c.method, fit.Method)
 		require.Contains(t, fmt.Sprint(fit.Warnings, fit.Remarks), c.why)
 		if fit.Certificate == nil || !strings.Contains(r.stderr, "of which 1.5 MB may be used") {
@@ -140,7 +140,7 @@ func TestMethodAutoOfFewParameters(t *testing.T) {
 	r := gpexplain(t.Context(), "fit", "--json", "--model", model, "--data", data, "--test-data", data, "--likelihood", "gaussian", "--method", "auto",
 		"--at", "stated", "--calibrate", "none", "--out", filepath.Join(dir, "a.gp"))
 	require.Zero(t, r.code, r.stderr)
-	require.Equal(t, "parameters", decode[fitReport](t, r.stdout).Fit.Method)
+	require.Equal(t, "parameters", decode[result.Saved](t, r.stdout).Fit.Method)
 	require.Regexp(t, `--method auto takes parameters: .*\. The network has 21 parameters, whose precision says the same of all rows\.`, r.stderr)
 }
 

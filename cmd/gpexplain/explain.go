@@ -205,6 +205,7 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
+	p = q.Problem
 	if _, ok := q.Dual.(explain.Splitter); s.byLayer && !ok {
 		return inference.NotOfAllRows("--by-layer", q.How.Name, p.Saved != nil)
 	}

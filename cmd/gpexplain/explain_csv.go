@@ -108,7 +108,7 @@ func number(v result.Float) string {
 
 // meanings say what each score of the JSON is, its unit and its sign.
 func (s *explainVerb) meanings(p *problem.Problem) map[string]string {
-	unit := unitOf(p)
+	unit := p.Unit()
 	m := map[string]string{
 		"value":      fmt.Sprintf("what the training row adds to the output, in its unit: %s; a positive one raises the output. Go by it for the rows that hold the prediction together", unit),
 		"raw":        "the same in the prior kernel, where the terms of different explained rows are much alike; unit and sign of value",
@@ -136,22 +136,4 @@ func (s *explainVerb) meanings(p *problem.Problem) map[string]string {
 		m[flag] = fmt.Sprintf("mean is each output plus what the refit changes by with the changed training data, in its unit: %s; less prediction.mean it is what the change does, positive where the output rises; probability has no unit", unit)
 	}
 	return m
-}
-
-// unitOf names the unit of an output in words.
-func unitOf(p *problem.Problem) string {
-	names := p.Task.ClassNames()
-	switch {
-	case p.Task.MultiLabel():
-		return "log-odds of the label, in nats"
-	case problem.HasLogVariances(p.Task.Likelihood):
-		return "that of the target for a mean, and the logarithm of its square for a noise variance"
-	case names == nil && p.Task.Quantity("") == "log rate":
-		return "the natural logarithm of the rate"
-	case names == nil:
-		return "that of the target"
-	case p.Model.Outputs == 1:
-		return fmt.Sprintf("log-odds of %s against %s, in nats", names[1], names[0])
-	}
-	return "logits in nats, and for a contrast the log-odds of its two classes"
 }

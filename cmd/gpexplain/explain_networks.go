@@ -113,6 +113,7 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.Model.Name, err)
 		}
+		p = q.Problem
 		m := &member{}
 		for i := range rows.Len() {
 			batch, err := p.Linearize(ctx, rows, i, i+1)

@@ -4,22 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/option"
-	"github.com/funcgp/funcgp/internal/problem"
 )
 
 type fitVerb struct {
@@ -125,133 +121,58 @@ func (s *fitVerb) check(c *cobra.Command) error {
 	return flags.Check(c.Flags(), []flags.Rule{flags.Needs("shard", "inducing-file", ", which fit --select-only writes once for all parts")})
 }
 
-// largeFile is the size in bytes from which fit says beforehand how large its file will be.
-const largeFile = 100e6
-
-// A fitReport is what fit prints with --json.
-type fitReport struct {
-	Schema  string         `json:"schema"`
-	File    string         `json:"file"`
-	Bytes   int64          `json:"bytes"`
-	Trials  []result.Trial `json:"trials,omitempty"` // of --tune-prior
-	Fit     result.Fit     `json:"fit"`
-	Timings result.Timings `json:"timings"`
-}
-
 func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 	if s.shard.asked() {
-		// Select inducing examples, or compute a part of the sums.
-		p, err := problem.OpenFile(ctx, c.Job, &s.common.Flags, s.shard.inducing, problem.InducingFile)
-		if err != nil {
-			return err
-		}
-		pass, err := s.pass(ctx, c, p)
-		if err != nil {
-			return err
-		}
-		// Say what is the same for all files of a pass.
-		file := s.out
-		r := &partReport{Schema: "funcgp/part/1", File: file, Examples: p.Examples.Train.Len(), Inducing: pass.Inducing()}
-		r.Rank, r.Rows = pass.Rank()
-		if s.shard.selectOnly {
-			err = pass.Save(ctx, s.out, s.common.Data.Split)
-		} else {
-			var lo, hi int
-			lo, hi, err = pass.WritePart(ctx, s.shard.part, s.out, s.common.Data.Split)
-			r.Part, r.First, r.Examples = s.shard.part.String(), &lo, hi-lo
-		}
-		if err != nil {
-			return err
-		}
-		// Print the report of a file that was written.
-		r.Bytes, r.Timings = regularSize(r.File), c.Timings()
-		if c.JSON {
-			return json.NewEncoder(c.Out).Encode(r)
-		}
-		return r.text(c)
+		return s.pass(ctx, c)
 	}
-	o := inference.Options{Checkpoint: s.checkpoint}
-	if err := o.ReadCheckpoint(c.Job, gp.MemoryBudget(s.common.Limits.Memory)); err != nil {
-		return err
-	}
-	p, err := problem.Open(ctx, c.Job, &s.common.Flags, s.common.File)
+	post, err := s.fit(ctx, c)
 	if err != nil {
 		return err
 	}
-	var q *inference.Posterior
-	if s.common.File != "" {
-		// Fit the posterior of the file again with other training rows.
-		s.inputs = s.inputs || p.Saved.Header.Inputs
-		old, flag := p, option.Named("append")
-		if s.more != "" {
-			var inside bool
-			if p, inside, err = p.WithRows(ctx, c.Job, s.more, s.moreIndex); err != nil {
-				return err
-			}
-			if inside && !s.inputs {
-				s.inputs = true
-				c.Note("%s holds the training inputs, as they are from several files", s.out)
-			}
-		} else {
-			flag = option.Set("without", s.without)
-			rows, err := dataset.ReadRows(ctx, s.without)
-			if err != nil {
-				return err
-			}
-			if p, err = p.WithoutRows(flag, rows); err != nil {
-				return err
-			}
-		}
-		q, err = inference.FitAgain(ctx, c.Job, old, p, flag, s.common.Calibrate())
-	} else if p, err = p.Grouped(ctx, c.Job); err == nil {
-		q, err = inference.FitCalibrated(ctx, c.Job, p, s.common.Inference(), o, s.common.Calibrate())
-	}
-	if err != nil {
+	defer post.Close()
+	r := &result.Saved{Schema: "funcgp/fit/1", File: s.out, Fit: post.Report(ctx)}
+	c.Warn(r.Fit.Warnings...)
+	if err := post.Save(ctx, s.out, &funcgp.SaveOptions{Inputs: s.inputs, Bundle: s.bundle, WithoutInputs: s.withoutInputs}); err != nil {
 		return err
 	}
-	r := &fitReport{Schema: "funcgp/fit/1", File: s.out, Fit: q.Report(p, c.Warnings)}
-	if q.Tuning != nil {
-		r.Trials = q.Tuning.Trials
-	}
-	if size := q.SavedBytes(); size >= largeFile {
-		c.Note("writing %s to %s, most of it the factor of the rows kept", problem.SizeText(size), s.out)
-	}
-	if err := q.Save(ctx, s.out, p, r.Fit, inference.SaveOptions{Inputs: s.inputs, Bundle: s.bundle, Without: s.withoutInputs, Split: s.common.Data.Split}); err != nil {
-		return err
-	}
-	if !q.Short { // with more memory a fit goes on from there
-		if err := inference.RemoveCheckpoint(s.checkpoint); err != nil {
-			return err
-		}
-	}
-	return r.print(c)
+	return printSaved(c, r)
 }
 
-// print prints the report of a posterior that was written.
-func (r *fitReport) print(c *console.Console) error {
-	r.Bytes, r.Timings = regularSize(r.File), c.Timings()
+// fit fits a posterior, or that of a file again with other training rows.
+func (s *fitVerb) fit(ctx context.Context, c *console.Console) (*funcgp.Posterior, error) {
+	if s.common.File == "" {
+		return s.common.Posterior(ctx, func(o *funcgp.FitOptions) { o.Checkpoint = s.checkpoint })
+	}
+	old, err := s.common.Posterior(job.NewContext(ctx, c.Next()), nil) // whose warnings are of the file that was read
+	if err != nil {
+		return nil, err
+	}
+	defer old.Close()
+	if s.more != "" {
+		return old.Append(ctx, s.more, s.moreIndex)
+	}
+	rows, err := dataset.ReadRows(ctx, s.without)
+	if err != nil {
+		return nil, err
+	}
+	return old.WithoutRows(ctx, rows)
+}
+
+// printSaved prints the report of a posterior that was written.
+func printSaved(c *console.Console, r *result.Saved) error {
+	if t := r.Fit.Tuning; t != nil {
+		r.Trials = t.Trials
+	}
+	r.Bytes, r.Timings = result.FileSize(r.File), c.Timings()
 	if c.JSON {
 		return json.NewEncoder(c.Out).Encode(r)
 	}
-	return r.text(c.Out)
-}
-
-// regularSize is the size of a file. What has no size to tell, such as a pipe, is left at 0.
-func regularSize(path string) int64 {
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-		return info.Size()
-	}
-	return 0
-}
-
-// text prints the report.
-func (r *fitReport) text(out io.Writer) error {
 	f := &r.Fit
-	return report.WriteFit(out, f, func(w *tabwriter.Writer) {
+	return report.WriteFit(c.Out, f, func(w *tabwriter.Writer) {
 		report.FitText(w, f)
 		size := ""
 		if r.Bytes > 0 {
-			size = ", " + problem.SizeText(r.Bytes)
+			size = ", " + job.SizeText(r.Bytes)
 		}
 		fmt.Fprintf(w, "wrote\t%s%s, in %.3g s\n", r.File, size, float64(r.Timings.Total))
 	})

@@ -83,7 +83,7 @@ func TestSavedPosterior(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "a.gp")
 			text := succeed(t, append(small("fit", "--json", "-o", file), args...)...)
-			r := decode[fitReport](t, text)
+			r := decode[result.Saved](t, text)
 			require.Equal(t, file, r.File)
 			info := testref.Must(os.Stat(file))(t)
 			require.Equal(t, info.Size(), r.Bytes)
@@ -182,7 +182,7 @@ func TestTunePrior(t *testing.T) {
 	for _, method := range []string{"nystrom", "subset"} {
 		file := filepath.Join(dir, method+".gp")
 		args := []string{"--data", "digits:1000,100", "--train-count", "100", "--method", method, "--inducing", "50"}
-		r := decode[fitReport](t, succeed(t, append([]string{"fit", "--json", "-o", file, "--tune-prior"}, args...)...))
+		r := decode[result.Saved](t, succeed(t, append([]string{"fit", "--json", "-o", file, "--tune-prior"}, args...)...))
 		require.Greater(t, len(r.Trials), 3)
 		require.True(t, slices.ContainsFunc(r.Trials, func(x result.Trial) bool { return x.PriorPrecision == 10 }), "where it starts")
 		best := r.Trials[0]
@@ -293,7 +293,7 @@ func TestFitJSON(t *testing.T) {
 	} {
 		text := succeed(t, append(small("fit", "--json", "-o", filepath.Join(t.TempDir(), "a.gp")), c.args...)...)
 		requireSchema(t, "fit", text)
-		f := decode[fitReport](t, text).Fit
+		f := decode[result.Saved](t, text).Fit
 		require.Equal(t, f.Method == "exact" || f.Method == "parameters", f.Approximation == nil)
 		if a := f.Approximation; a != nil {
 			require.Equal(t, c.inducing, a.Select != "" && a.Rank > 0 && a.TestRows > 0 && a.ResidualMean != nil && a.ResidualMax != nil)
@@ -336,7 +336,7 @@ func TestFitChangesRows(t *testing.T) {
 	data := []string{"--quiet", "--json", "--data", "digits:400,100"}
 	for _, how := range [][]string{{"--refit"}, {"--refit", "--method", "kept", "--within", ".01"}, {"--refit", "--with-inputs", "--calibrate", "none", "--prior-precision", "3"}} {
 		succeed(t, append(small("fit", "--quiet", "-o", all), how...)...)
-		fit := decode[fitReport](t, succeed(t, "fit", "--quiet", "--json", "--posterior", all, "--without", indexOf(t, rows[3], rows[40]), "-o", fewer))
+		fit := decode[result.Saved](t, succeed(t, "fit", "--quiet", "--json", "--posterior", all, "--without", indexOf(t, rows[3], rows[40]), "-o", fewer))
 		require.Equal(t, 58, fit.Fit.Examples)
 		index := indexOf(t, slices.Concat(rows[:3], rows[4:40], rows[41:])...)
 		scratch := slices.Concat([]string{"predict", "--train-index", index}, data, slices.DeleteFunc(slices.Clone(how), func(s string) bool { return s == "--with-inputs" }))

@@ -9,22 +9,20 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
+	"os"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/funcgp/funcgp/internal/inference"
-	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -93,70 +91,45 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 			return err
 		}
 	}
-	old, err := problem.Open(ctx, c.Job, &s.common.Flags, s.common.File)
+	old, err := s.common.Posterior(job.NewContext(ctx, c.Next()), nil) // whose warnings do not go into the new file
 	if err != nil {
 		return err
 	}
-	p, err := old.WithoutRows("forget", s.rows)
+	defer old.Close()
+	post, err := old.WithoutRows(ctx, s.rows)
 	if err != nil {
 		return err
 	}
-	q, err := inference.FitAgain(ctx, c.Job, old, p, "forget", "")
-	if err != nil {
+	defer post.Close()
+	r := &forgetReport{Schema: "funcgp/forget/1", Fit: post.Report(ctx)}
+	c.Warn(r.Fit.Warnings...)
+	if r.Rows, err = s.gone(ctx, old); err != nil {
 		return err
-	}
-	// Warnings of the old file come later and do not go into the new one.
-	// The checksums of training rows of the original file, which exist.
-	rows := s.rows
-	train := old.Examples.Train
-	at := make(map[int]int, train.Len())
-	for i, row := range train.Index {
-		at[row] = i
-	}
-	gone := make([]forgottenRow, len(rows))
-	for k, row := range rows {
-		i := at[row]
-		in, err := train.Slice(i, i+1).Read(ctx)
-		if err != nil {
-			return err
-		}
-		x := in.RawRowView(0)
-		y := []float64{problem.Label(train, i)}
-		if w := train.Width(); train.Labels == nil && w > 1 {
-			y = train.Targets[i*w : (i+1)*w]
-		}
-		gone[k] = forgottenRow{Row: row, Inputs: sumOf(x), InputsAndTarget: sumOf(x, y)}
 	}
 	// Say what each score is, its unit and its sign.
-	unit := unitOf(p)
-	meanings := map[string]string{
+	unit := old.Unit()
+	r.Meanings = map[string]string{
 		"distance":                 "how far the posterior is at most from a converged fit without the rows, in prior standard deviations, no unit, not negative",
 		"bound":                    fmt.Sprintf("the same for any output at a training row, in its unit: %s; not negative", unit),
 		"largest_change":           fmt.Sprintf("output of the refit, before and after, in its unit: %s; after less before, by which the prediction changes, is positive where it rose", unit),
 		"largest_change_forgotten": "the same at a row that was forgotten",
 	}
-	r := &forgetReport{Schema: "funcgp/forget/1", Meanings: meanings, Rows: gone, Fit: q.Report(p, slices.Clone(c.Warnings))}
-	before, err := inference.Answer(ctx, c.Job, old, s.common.Inference(), "")
-	if err != nil {
+	if err := r.prove(ctx, c, old, post); err != nil {
 		return err
 	}
-	if err := r.prove(ctx, c, old, p, before, q); err != nil {
+	if r.Before, err = forgetFileOf(ctx, s.common.File, old); err != nil {
 		return err
 	}
-	if r.Before, err = forgetFileOf(ctx, s.common.File, old, before); err != nil {
+	if r.Before.SHA256, err = sumOfFile(s.common.File); err != nil {
 		return err
 	}
-	if r.Before.SHA256, err = inputfile.Sum(ctx, s.common.File); err != nil {
+	if r.After, err = forgetFileOf(ctx, s.out, post); err != nil {
 		return err
 	}
-	if r.After, err = forgetFileOf(ctx, s.out, p, q); err != nil {
+	if err := post.Save(ctx, s.out, &funcgp.SaveOptions{Inputs: s.inputs}); err != nil {
 		return err
 	}
-	if err := q.Save(ctx, s.out, p, r.Fit, inference.SaveOptions{Inputs: s.inputs || old.Saved.Header.Inputs, Split: s.common.Data.Split}); err != nil {
-		return err
-	}
-	// The file is there: its checksum, which is quick, is not broken off.
-	if r.After.SHA256, err = inputfile.Sum(context.WithoutCancel(ctx), s.out); err != nil {
+	if r.After.SHA256, err = sumOfFile(s.out); err != nil {
 		return err
 	}
 	// Say what else may know the rows.
@@ -177,7 +150,7 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 		"Copies of the data and of the old file are not touched: delete them yourself. The new file names the data file and holds its checksum, and the numbers of the rows that are left tell which are not.",
 		"The checksums tell the rows to whoever has them, and to whoever can guess all of their numbers.")
 	if !r.Bound.Finite() {
-		list = append(list, fmt.Sprintf("The %s likelihood is not concave: the posterior is at a mode without the rows, and the distance bounds nothing.", old.Task.Likelihood.Name()))
+		list = append(list, fmt.Sprintf("The %s likelihood is not concave: the posterior is at a mode without the rows, and the distance bounds nothing.", old.Info().Likelihood))
 	}
 	r.NotCovered = list
 	r.Timings = c.Timings()
@@ -185,6 +158,23 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 		return json.NewEncoder(c.Out).Encode(r)
 	}
 	return r.text(c.Out)
+}
+
+// gone are the rows to forget with the checksums of their numbers.
+func (s *forgetVerb) gone(ctx context.Context, old *funcgp.Posterior) ([]forgottenRow, error) {
+	rows, err := old.TrainingRows(ctx, s.rows...)
+	if err != nil {
+		return nil, err
+	}
+	x, err := rows.Inputs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]forgottenRow, rows.Len())
+	for i := range list {
+		list[i] = forgottenRow{Row: rows.Index(i), Inputs: sumOf(x.RawRowView(i)), InputsAndTarget: sumOf(x.RawRowView(i), rows.Targets(i))}
+	}
+	return list, nil
 }
 
 // A forgetReport is what forget prints with --json.
@@ -240,41 +230,55 @@ func sumOf(parts ...[]float64) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// sumOfFile is the SHA-256 of a file in hex.
+func sumOfFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	return hex.EncodeToString(h.Sum(nil)), err
+}
+
 // forgetFileOf is the file of a posterior with the checksum of its training inputs.
-func forgetFileOf(ctx context.Context, path string, p *problem.Problem, q *inference.Posterior) (forgetFile, error) {
-	inputs, err := linearize.FingerprintOf(ctx, q.Dual.Data())
+func forgetFileOf(ctx context.Context, path string, p *funcgp.Posterior) (forgetFile, error) {
+	inputs, err := linearize.FingerprintOf(ctx, p.Dual().Data())
 	if err != nil {
 		return forgetFile{}, err
 	}
-	return forgetFile{File: path, Examples: p.Examples.Train.Len(), Inputs: hex.EncodeToString(inputs.Data.Inputs[:])}, nil
+	return forgetFile{File: path, Examples: p.Info().Examples, Inputs: hex.EncodeToString(inputs.Data.Inputs[:])}, nil
 }
 
-// prove fills in how far the posterior is from the mode without the rows (E19), and the
-// largest changes of its mean.
-func (r *forgetReport) prove(ctx context.Context, c *console.Console, old, p *problem.Problem, before, after *inference.Posterior) error {
-	m, err := inference.Counterfactual(ctx, c.Job, p, after, "forget")
+// prove fills in how far the posterior is from the mode without the rows (E19), and the largest changes of its mean.
+func (r *forgetReport) prove(ctx context.Context, c *console.Console, before, after *funcgp.Posterior) error {
+	distance, err := after.Distance(ctx)
 	if err != nil {
 		return err
 	}
-	r.Distance = result.Float(m.Distance())
+	r.Distance = result.Float(distance)
 	gone := make(map[int]bool, len(r.Rows))
 	for _, row := range r.Rows {
 		gone[row.Row] = true
 	}
-	outputs := p.Model.Outputs
-	largest := 0.0
-	err = before.Dual.Data().Batches(ctx, func(first int, b *linearize.Batch) error {
+	rows, err := before.TrainingRows(ctx)
+	if err != nil {
+		return err
+	}
+	outputs, largest := before.Info().Outputs, 0.0
+	err = before.Dual().Data().Batches(ctx, func(first int, b *linearize.Batch) error {
 		n := b.Len()
 		was, is, prior := mat.NewDense(n, outputs, nil), mat.NewDense(n, outputs, nil), mat.NewDense(n*outputs, outputs, nil)
-		if err := before.Dual.PredictTo(ctx, was, nil, b); err != nil {
+		if err := before.Dual().PredictTo(ctx, was, nil, b); err != nil {
 			return err
 		}
-		if err := after.Dual.PredictTo(ctx, is, nil, b); err != nil {
+		if err := after.Dual().PredictTo(ctx, is, nil, b); err != nil {
 			return err
 		}
-		after.Kernel.DiagTo(prior, b)
+		after.Kernel().DiagTo(prior, b)
 		for i := range n {
-			row := old.Examples.Train.Index[first+i]
+			row := rows.Index(first + i)
 			to := &r.Staying
 			if gone[row] {
 				to = &r.Forgotten
@@ -287,15 +291,15 @@ func (r *forgetReport) prove(ctx context.Context, c *console.Console, old, p *pr
 				}
 			}
 		}
-		c.Show("changes", first+n, old.Examples.Train.Len())
+		c.Show("changes", first+n, rows.Len())
 		return ctx.Err()
 	})
 	c.Clear()
 	if err != nil {
-		return problem.ExplainError(old.Examples.Train, err)
+		return err
 	}
 	r.PriorSD = result.Float(math.Sqrt(largest))
-	if r.Bound = r.Distance * r.PriorSD; problem.HasLogVariances(p.Task.Likelihood) {
+	if r.Bound = r.Distance * r.PriorSD; after.Info().Likelihood == "heteroscedastic" {
 		r.Bound = result.Undefined()
 	}
 	return c.EndPart(ctx, "predict")

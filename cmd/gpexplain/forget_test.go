@@ -98,7 +98,7 @@ func TestForgetATable(t *testing.T) {
 	test := write(t, filepath.Join(dir, "test.csv"), []byte(lines[0]+lines[3]))
 	succeed(t, append([]string{"predict", "--posterior", fewer, "--test-data", test}, with...)...)
 
-	for _, test := range []struct{ rows, want string }{{"20", "forget: train row 20 of"}, {"0-19", "forget names all 20 training rows"}, {indexOf(t, "1", "1"), "forget names training row 1 twice"}} {
+	for _, test := range []struct{ rows, want string }{{"20", "the list of rows to leave out: train row 20 of"}, {"0-19", "the list of rows to leave out names all 20 training rows"}, {indexOf(t, "1", "1"), "names training row 1 twice"}} {
 		require.Contains(t, refuse(t, 1, append([]string{"forget", test.rows, "--posterior", old, "-o", fewer}, with[1:]...)...), test.want)
 	}
 }

@@ -15,9 +15,9 @@ import (
 // without it as with it. The means by kept rows are those of the exact posterior, of
 // which every row is kept here.
 func TestLeaveOneOutThroughFewInducing(t *testing.T) {
-	fit := func(more ...string) fitReport {
+	fit := func(more ...string) result.Saved {
 		args := append([]string{"fit", "--json", "--train-count", "300", "--out", filepath.Join(t.TempDir(), "a.gp")}, more...)
-		return decode[fitReport](t, succeed(t, args...))
+		return decode[result.Saved](t, succeed(t, args...))
 	}
 	exact, few := fit().Fit.Calibration, fit("--method", "nystrom", "--inducing", "5").Fit.Calibration
 	require.InEpsilon(t, float64(exact.Network.NLL), float64(few.Network.NLL), 1e-3)
@@ -49,7 +49,7 @@ func TestKept(t *testing.T) {
 			}
 			text := run("fit", "--json", "--within", "0.05", "--out", filepath.Join(t.TempDir(), "a.gp"))
 			requireSchema(t, "fit", text)
-			all, some := decode[fitReport](t, run("fit", "--json", "--out", filepath.Join(t.TempDir(), "b.gp"))).Fit, decode[fitReport](t, text).Fit
+			all, some := decode[result.Saved](t, run("fit", "--json", "--out", filepath.Join(t.TempDir(), "b.gp"))).Fit, decode[result.Saved](t, text).Fit
 			k := some.Certificate
 			require.Equal(t, "kept", some.Method)
 			require.EqualValues(t, within, k.Within)

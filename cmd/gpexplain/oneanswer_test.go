@@ -128,7 +128,7 @@ func TestOneAnswer(t *testing.T) {
 			}
 			code, said := stop()
 			require.Zero(t, code, said)
-			requireSameJSON(t, asJSON(t, decode[fitReport](t, train).Fit), asJSON(t, decode[predictSummary](t, all[len(all)-1]).Fit))
+			requireSameJSON(t, asJSON(t, decode[result.Saved](t, train).Fit), asJSON(t, decode[predictSummary](t, all[len(all)-1]).Fit))
 			if k < len(ordinary) {
 				one.requireParts(t, dir)
 			}

@@ -17,7 +17,7 @@ import (
 // one, and those of the references.
 func TestNoFalseAlarm(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "a.gp")
-	require.Equal(t, "ok", decode[fitReport](t, succeed(t, "fit", "--json", "--strict", "-o", out)).Fit.Preflight.Verdict)
+	require.Equal(t, "ok", decode[result.Saved](t, succeed(t, "fit", "--json", "--strict", "-o", out)).Fit.Preflight.Verdict)
 	for _, name := range toys {
 		r := decode[result.Evidence](t, openReference(t, name).run(t, "evidence", "--json"))
 		require.Equal(t, "ok", r.Preflight.Verdict, name)

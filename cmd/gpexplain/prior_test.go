@@ -138,7 +138,7 @@ func TestPriorSaved(t *testing.T) {
 			continue
 		}
 		// The chosen prior is the file's times one factor.
-		one := decode[fitReport](t, text)
+		one := decode[result.Saved](t, text)
 		require.Equal(t, one.Fit.Prior, sum.Fit.Prior)
 		groups := ref.byLayer(t)
 		factor := float64(one.Fit.Prior.Groups[0].Variance) / groups[0].Variance
@@ -148,7 +148,7 @@ func TestPriorSaved(t *testing.T) {
 			groups[i].Variance = float64(g.Variance)
 		}
 		fixed := slices.Clone(way[:len(way)-2])
-		same := decode[fitReport](t, ref.run(t, "fit", slices.Concat([]string{"--json", "--quiet", "--refit", "-o", file, "--prior", ref.priorFile(t, problem.PriorGroups, groups, 1)}, fixed)...))
+		same := decode[result.Saved](t, ref.run(t, "fit", slices.Concat([]string{"--json", "--quiet", "--refit", "-o", file, "--prior", ref.priorFile(t, problem.PriorGroups, groups, 1)}, fixed)...))
 		require.InEpsilon(t, float64(same.Fit.LogEvidence), float64(one.Fit.LogEvidence), 1e-9, "%v", way)
 		require.Contains(t, ref.run(t, "fit", slices.Concat([]string{"--quiet", "--refit", "-o", file, "--prior", path}, way)...), "chosen by")
 	}

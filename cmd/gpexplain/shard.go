@@ -2,18 +2,20 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/store"
@@ -76,48 +78,45 @@ func parsePart(text string) (shard.Part, error) {
 // asked tells whether anything but a whole posterior is wanted.
 func (s *shardFlags) asked() bool { return s.selectOnly || s.text != "" }
 
-// A partReport is what fit --select-only and fit --shard print with --json.
-type partReport struct {
-	Schema   string         `json:"schema"`
-	File     string         `json:"file"`
-	Bytes    int64          `json:"bytes"`
-	Part     string         `json:"part,omitempty"` // I/N
-	First    *int           `json:"first,omitempty"`
-	Examples int            `json:"examples"` // of the part, or of all rows
-	Inducing int            `json:"inducing"`
-	Rows     int            `json:"rows"`
-	Rank     int            `json:"rank"`
-	Timings  result.Timings `json:"timings"`
-}
-
-// pass selects the inducing examples, or reads them from the problem's file.
-func (s *fitVerb) pass(ctx context.Context, c *console.Console, p *problem.Problem) (*inference.Pass, error) {
-	if p.Saved != nil {
-		return inference.LoadPass(ctx, c.Job, p)
-	}
-	p, err := p.Grouped(ctx, c.Job)
+// pass selects inducing examples, or computes a part of the pass of a file.
+func (s *fitVerb) pass(ctx context.Context, c *console.Console) error {
+	pass, err := s.openPass(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	m := *s.common.Inference()
-	if m.Method == "exact" { // the default
-		m.Method = "nystrom"
+	var r *result.Part
+	if s.shard.selectOnly {
+		r, err = pass.Save(ctx, s.out)
+	} else {
+		r, err = pass.WritePart(ctx, s.shard.part, s.out)
 	}
-	return inference.NewPass(ctx, c.Job, p, &m)
-}
-
-// text prints the report.
-func (r *partReport) text(c *console.Console) error {
+	if err != nil {
+		return err
+	}
+	r.Timings = c.Timings()
+	if c.JSON {
+		return json.NewEncoder(c.Out).Encode(r)
+	}
 	what := fmt.Sprintf("%d inducing examples or rows of %d training rows, rank %d of %d", r.Inducing, r.Examples, r.Rank, r.Rows)
 	if r.Part != "" {
 		what = fmt.Sprintf("part %s, %d training rows from the %s", r.Part, r.Examples, ordinal(*r.First))
 	}
-	_, err := fmt.Fprintf(c.Out, "wrote %s: %s, %s, in %.3g s\n", r.File, what, problem.SizeText(r.Bytes), float64(r.Timings.Total))
+	_, err = fmt.Fprintf(c.Out, "wrote %s: %s, %s, in %.3g s\n", r.File, what, job.SizeText(r.Bytes), float64(r.Timings.Total))
 	return err
 }
 
 // ordinal says which of the training rows is the first, counted from 0.
 func ordinal(i int) string { return fmt.Sprintf("one at position %d", i) }
+
+// openPass selects the inducing examples, or reads them from --inducing-file.
+func (s *fitVerb) openPass(ctx context.Context) (*funcgp.Pass, error) {
+	if s.shard.selectOnly {
+		o := s.common.Task.FitOptions
+		o.Method.Name = "nystrom"
+		return funcgp.NewPass(ctx, s.common.Model.ModelOptions, s.common.Data.DataOptions, &o)
+	}
+	return funcgp.OpenPass(ctx, s.shard.inducing, s.common.Options())
+}
 
 type mergeVerb struct {
 	common  flags.Common
@@ -203,19 +202,15 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 	if _, err := os.Stat(s.parts[0]); s.out == "" && err == nil { // which may be a part of either
 		return job.Usagef("-o FILE is needed: where to write the posterior of all parts")
 	}
-	set, err := shard.Open(s.parts)
+	post, err := funcgp.Merge(ctx, s.parts, &funcgp.MergeOptions{OpenOptions: *s.common.Options(), Inducing: s.inducing, Dir: filepath.Dir(s.out)})
 	if err != nil {
 		return err
 	}
-	p, q, err := inference.MergeSet(ctx, c.Job, &s.common.Flags, set, s.inducing, s.out, s.common.Calibrate())
-	if err != nil {
+	r := &result.Saved{Schema: "funcgp/fit/1", File: s.out, Fit: post.Report(ctx)}
+	if err := post.Save(ctx, s.out, nil); err != nil {
 		return err
 	}
-	r := &fitReport{Schema: "funcgp/fit/1", File: s.out, Fit: q.Report(p, c.Warnings)}
-	if err := q.Save(ctx, s.out, p, r.Fit, inference.SaveOptions{Split: s.common.Data.Split}); err != nil {
-		return err
-	}
-	return r.print(c)
+	return printSaved(c, r)
 }
 
 // printMissing prints the numbers of the parts that no file holds whole. A file that cannot be merged is noted and left

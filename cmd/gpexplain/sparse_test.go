@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/funcgp/funcgp/explain/result"
 )
 
 // The precision is chosen on rows of which neither the network nor the
@@ -38,9 +40,9 @@ func TestHeldOutRows(t *testing.T) {
 func TestTunedGradient(t *testing.T) {
 	for _, method := range []string{"subset", "nystrom"} {
 		args := []string{"--data", "digits:1000,50", "--train-count", "60", "--method", method, "--inducing", "20", "--json", "--out", filepath.Join(t.TempDir(), "a.gp")}
-		r := decode[fitReport](t, succeed(t, append([]string{"fit", "--tune-prior"}, args...)...))
+		r := decode[result.Saved](t, succeed(t, append([]string{"fit", "--tune-prior"}, args...)...))
 		number := strconv.FormatFloat(float64(r.Fit.PriorPrecision), 'g', -1, 64)
-		same := decode[fitReport](t, succeed(t, append([]string{"fit", "--prior-precision", number}, args...)...))
+		same := decode[result.Saved](t, succeed(t, append([]string{"fit", "--prior-precision", number}, args...)...))
 		require.InEpsilon(t, float64(same.Fit.LogEvidence), float64(r.Fit.LogEvidence), 1e-9, method)
 	}
 }
@@ -52,7 +54,7 @@ func TestBadTestRowOfReport(t *testing.T) {
 	header, _, _ := strings.Cut(read(t, data), "\n")
 	test := write(t, filepath.Join(dir, "test.csv"), []byte(header+"\n"+strings.Repeat("1e308,", columns)+"0\n"))
 	args := []string{"--model", model, "--data", data, "--test-data", test, "--method", "nystrom", "--inducing", "2"}
-	r := decode[fitReport](t, succeed(t, append([]string{"fit", "--json", "--out", filepath.Join(dir, "a.gp")}, args...)...))
+	r := decode[result.Saved](t, succeed(t, append([]string{"fit", "--json", "--out", filepath.Join(dir, "a.gp")}, args...)...))
 	require.Contains(t, fmt.Sprint(r.Fit.Warnings), "There is no error report, as of this: "+test+": test row 0")
 	require.Nil(t, r.Fit.Approximation.ResidualMean)
 }
@@ -77,7 +79,7 @@ func TestInducingRows(t *testing.T) {
 	all := append([]string{"--inducing", strconv.Itoa(x.TrainRows)}, few...)
 	text := succeed(t, x.args("fit", append([]string{"--json", "--out", file}, all...)...)...)
 	requireSchema(t, "fit", text)
-	r := decode[fitReport](t, text).Fit
+	r := decode[result.Saved](t, text).Fit
 	require.EqualValues(t, x.TrainRows, r.Inducing)
 	require.Equal(t, "strength", r.Approximation.Select)
 	require.Equal(t, x.TrainRows, r.Approximation.Rows)

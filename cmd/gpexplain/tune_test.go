@@ -18,9 +18,9 @@ import (
 )
 
 // tuned fits the reference with --tune-prior.
-func (r *reference) tuned(t *testing.T, args ...string) fitReport {
+func (r *reference) tuned(t *testing.T, args ...string) result.Saved {
 	t.Helper()
-	return decode[fitReport](t, r.run(t, "fit", append([]string{"--json", "--calibrate", "none", "-o", filepath.Join(t.TempDir(), "a.gp")}, args...)...))
+	return decode[result.Saved](t, r.run(t, "fit", append([]string{"--json", "--calibrate", "none", "-o", filepath.Join(t.TempDir(), "a.gp")}, args...)...))
 }
 
 // By the evidence the choice is the reference's maximizer of (E9) under a common

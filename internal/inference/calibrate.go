@@ -27,6 +27,14 @@ import (
 // Calibrations are the values of --calibrate.
 var Calibrations = []string{"loo", "heldout", "none"}
 
+// CheckCalibration refuses another method than Calibrations.
+func CheckCalibration(method string) error {
+	if !slices.Contains(Calibrations, method) {
+		return job.NotOneOf("calibrate", method, Calibrations)
+	}
+	return nil
+}
+
 // A Calibration is what predictions of rows that the posterior was not fitted to tell about it. It belongs to that
 // posterior only.
 type Calibration struct {
@@ -162,7 +170,7 @@ func FitCalibrated(ctx context.Context, c *job.Job, p *problem.Problem, f *Flags
 	if err != nil || method == "" {
 		return q, err
 	}
-	return q, q.learn(ctx, c, p, method, heldOut)
+	return q, q.learn(ctx, c, q.Problem, method, heldOut)
 }
 
 // learn finds what tells the novelty of rows, and calibrates by a method, which may be none.

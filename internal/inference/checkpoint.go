@@ -15,7 +15,6 @@ import (
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/option"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/saved"
 	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/sparse"
@@ -30,33 +29,37 @@ const (
 	checkpointVersion = 1
 )
 
-// ReadCheckpoint opens the file of Checkpoint where it exists, so that what is no checkpoint or damaged is found
-// before the long work. budget bounds the size of the file.
-func (o *Options) ReadCheckpoint(c *job.Job, budget int64) error {
-	path := o.Checkpoint
-	if path == "" {
-		return nil
+// CheckCheckpoint refuses a file that is there and no checkpoint, or takes more than the memory that may be used.
+func CheckCheckpoint(path string, memory int64) error {
+	file, err := readCheckpoint(path, memory)
+	if file != nil {
+		err = file.Close()
 	}
+	return err
+}
+
+// readCheckpoint opens a checkpoint, nil where there is none.
+func readCheckpoint(path string, memory int64) (*store.File, error) {
 	info, err := os.Stat(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
+	case path == "" || errors.Is(err, fs.ErrNotExist):
+		return nil, nil
 	case err != nil:
-		return badCheckpoint(path, err)
+		return nil, badCheckpoint(path, err)
 	case !info.Mode().IsRegular():
 		// It could not be replaced as a whole, and is deleted in the end.
-		return job.FullErrorf("{checkpoint=%s}: it is no regular file; name another file", path)
-	case info.Size() > budget:
-		return job.FullErrorf("{checkpoint=%s}: it is %s, more than {max-memory} allows; name another file, or raise {max-memory}", path, problem.SizeText(info.Size()))
+		return nil, job.FullErrorf("{checkpoint=%s}: it is no regular file; name another file", path)
+	case info.Size() > gp.MemoryBudget(memory):
+		return nil, job.FullErrorf("{checkpoint=%s}: it is %s, more than {max-memory} allows; name another file, or raise {max-memory}", path, job.SizeText(info.Size()))
 	}
-	if o.Resume, err = store.Open(path, checkpointKind, checkpointVersion); err != nil {
-		return badCheckpoint(path, err)
+	file, err := store.Open(path, checkpointKind, checkpointVersion)
+	if err != nil {
+		return nil, badCheckpoint(path, err)
 	}
-	c.CloseLater(o.Resume.Close)
-	if err := o.Resume.Check(); err != nil {
-		return badCheckpoint(path, err)
+	if err := file.Check(); err != nil {
+		return nil, badCheckpoint(path, errors.Join(err, file.Close()))
 	}
-	return nil
+	return file, nil
 }
 
 // badCheckpoint reports a file that cannot be gone on from.
@@ -74,7 +77,7 @@ func (f *fit) useCheckpoint(o *sparse.Options) {
 	if path == "" {
 		return
 	}
-	if o.Resume = f.options.Resume; o.Resume != nil {
+	if o.Resume = f.resume; o.Resume != nil {
 		var at struct{ Done int }
 		if o.Resume.JSON("checkpoint.about", &at) == nil {
 			f.con.Note("going on from %s: %d of %d training rows of a pass are done", path, at.Done, f.problem.Examples.Train.Len())
@@ -90,8 +93,8 @@ func (f *fit) useCheckpoint(o *sparse.Options) {
 	}
 }
 
-// RemoveCheckpoint deletes the file of --checkpoint, if any, once the posterior is written. A link to the file stays.
-func RemoveCheckpoint(path string) error {
+// removeCheckpoint deletes the file of --checkpoint, if any, once the posterior is written. A link to the file stays.
+func removeCheckpoint(path string) error {
 	if path == "" {
 		return nil
 	}
@@ -120,7 +123,7 @@ type choice struct {
 
 // readChoice returns the choice of --checkpoint, or nil where it has none.
 func (f *fit) readChoice() (*choice, error) {
-	file := f.options.Resume
+	file := f.resume
 	if file == nil || f.frozen || !file.Has("choice.about") {
 		return nil, nil
 	}
@@ -170,7 +173,7 @@ func (f *fit) useKeptCheckpoint(ctx context.Context, o *kept.Options, c *choice)
 		})
 	}
 	o.Checkpoint = write
-	if file := f.options.Resume; file != nil && file.Has("checkpoint.about") {
+	if file := f.resume; file != nil && file.Has("checkpoint.about") {
 		f.con.Note("going on from %s with the refit", path)
 		o.Resume = file
 		return nil

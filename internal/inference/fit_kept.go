@@ -61,7 +61,7 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 	var before *kept.Threshold
 	if c := f.choice; c != nil {
 		// Refuse a choice of other training rows, another network or another prior than f has now.
-		r := f.options.Resume.Reader("choice.")
+		r := f.resume.Reader("choice.")
 		f.identity().Check(ctx, r, "")
 		if e := (*store.Error)(nil); errors.As(r.Err(), &e) {
 			return nil, badCheckpoint(f.options.Checkpoint, r.Err())
@@ -84,7 +84,7 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 		}
 	}
 	q, threshold, err := f.keptPosterior(ctx, asked, c, o)
-	if e := (*store.Error)(nil); errors.As(err, &e) && f.options.Resume != nil {
+	if e := (*store.Error)(nil); errors.As(err, &e) && f.resume != nil {
 		return nil, badCheckpoint(f.options.Checkpoint, err)
 	}
 	if why := (*losing)(nil); errors.As(err, &why) {
@@ -116,7 +116,8 @@ func (f *fit) kept(ctx context.Context) (*Posterior, error) {
 	if err := f.con.EndPart(ctx, "kernel"); err != nil {
 		return nil, err
 	}
-	if q.Short = threshold.Needed > threshold.Available; q.Short {
+	if threshold.Needed > threshold.Available {
+		q.checkpoint = "" // with more memory a fit goes on from there
 		f.warnShort(q.kept.Kept().Len(), threshold)
 	}
 	return q, f.certify(ctx, q, threshold, products)
@@ -184,7 +185,7 @@ func (f *fit) threshold(ctx context.Context, asked *linearize.Batch, s *gp.Sites
 	f.con.Clear()
 	if t.Needed > t.Available {
 		f.con.Note("{within=%v} takes about %s rows and %s, of which %s may be used: %s rows give variances up to %.3g times those of all rows",
-			f.flags.Within, job.Count(t.Wanted), problem.SizeText(t.Needed), problem.SizeText(t.Available), job.Count(t.Rows+t.Representatives), t.Ratio)
+			f.flags.Within, job.Count(t.Wanted), job.SizeText(t.Needed), job.SizeText(t.Available), job.Count(t.Rows+t.Representatives), t.Ratio)
 	}
 	if t.Representatives > 0 {
 		f.con.Detail("rows with s > %.3g are kept: %d, and %d stand for the others, which gives variances within a factor of %.4g of those of all rows", t.Strength, t.Rows, t.Representatives, t.Ratio)
@@ -223,7 +224,7 @@ func (f *fit) losing(t *kept.Threshold) error {
 	switch {
 	case err != nil: // inducing examples do not fit at all
 	case t.Needed > t.Available:
-		return &losing{option.Textf("%s%s, of which %s may be used", about, problem.SizeText(t.Needed), problem.SizeText(t.Available))}
+		return &losing{option.Textf("%s%s, of which %s may be used", about, job.SizeText(t.Needed), job.SizeText(t.Available))}
 	case work > keptCosts*pass:
 		return &losing{option.Textf("%sup to some %.2g times as long", about, work/pass)}
 	}
@@ -343,7 +344,7 @@ func (f *fit) warnShort(rows int, t *kept.Threshold) {
 	}
 	f.con.Warn(job.NewWarning("within-missed", t.Ratio, 1+f.flags.Within, "Raise {max-memory}"+more+".",
 		"{within=%v} takes about %s rows and %s, of which %s may be used. With the %s rows that are kept, variances are up to %.3g times those of all rows for 99 %% of the rows asked about.",
-		f.flags.Within, job.Count(t.Wanted), problem.SizeText(t.Needed), problem.SizeText(t.Available), job.Count(rows), t.Ratio))
+		f.flags.Within, job.Count(t.Wanted), job.SizeText(t.Needed), job.SizeText(t.Available), job.Count(rows), t.Ratio))
 }
 
 // certify says how much the rows that were left out could change.

@@ -136,7 +136,7 @@ func (f *fit) nystrom(ctx context.Context, z *sparse.Inducing) (*Posterior, erro
 		return nil, err
 	}
 	dual, err := f.fitNystrom(ctx, z, o)
-	if e := (*store.Error)(nil); errors.As(err, &e) && f.options.Resume != nil {
+	if e := (*store.Error)(nil); errors.As(err, &e) && f.resume != nil {
 		return nil, badCheckpoint(f.options.Checkpoint, err)
 	}
 	if err != nil {

@@ -35,10 +35,11 @@ import (
 
 // A Posterior is the answer of a fit, by whatever method.
 type Posterior struct {
-	Dual   Fitted
-	Kernel *ntk.NTK
-	How    Method
-	asked  Flags // of the fit, with their defaults; zero of a posterior that was read or merged
+	Problem *problem.Problem // with the noise variance that the fit chose
+	Dual    Fitted
+	Kernel  *ntk.NTK
+	How     Method
+	asked   Flags // of the fit, with their defaults; zero of a posterior that was read or merged
 
 	exact   *gp.Exact         // Dual of --method exact, else nil
 	kept    *kept.Posterior   // Dual of --method kept, else nil
@@ -58,7 +59,7 @@ type Posterior struct {
 	Tuning        *result.Tuning // nil without --tune-prior
 	approximation *result.Approximation
 	certificate   *result.Certificate // of kept rows, else nil
-	Short         bool                // memory held fewer rows than --within takes
+	checkpoint    string              // that Save deletes; "" for none
 	Calibration   *Calibration        // nil predicts with the covariance as it is
 	detector      *novelty.Detector   // how novelty is told; nil where it is not known
 
@@ -72,11 +73,10 @@ type Posterior struct {
 
 // Options are what verbs ask of a fit beside its method. The zero value is the default.
 type Options struct {
-	AtTheta    bool        // the posterior is that at the trained parameters and the stated precision, and no refit
-	Linear     bool        // the mean of a posterior at θ* is that of the linear-Gaussian model there, and not f(x;θ*)
-	Checkpoint string      // file to keep the state of a pass in; "" for none
-	Resume     *store.File // checkpoint to go on from; nil starts anew
-	NoReport   bool        // no error report is needed
+	AtTheta    bool   // the posterior is that at the trained parameters and the stated precision, and no refit
+	Linear     bool   // the mean of a posterior at θ* is that of the linear-Gaussian model there, and not f(x;θ*)
+	Checkpoint string // file to keep the state of a pass in; "" for none
+	NoReport   bool   // no error report is needed
 
 	shards      bool // the pass over the data is split into parts
 	leaveOneOut bool // leave-one-out predictions of the training rows follow
@@ -88,6 +88,7 @@ type fit struct {
 	problem *problem.Problem
 	flags   Flags // with their defaults filled in
 	options Options
+	resume  *store.File   // of Options.Checkpoint; nil starts anew
 	heldOut *dataset.Rows // rows that choose the prior precision; nil without --tune-prior heldout
 	theta   []float64     // θ*
 	settled *settlement   // nil with Options.AtTheta
@@ -146,6 +147,12 @@ func newFit(c *job.Job, p *problem.Problem, flags *Flags, o Options) (*fit, erro
 	if f.flags, err = flags.withDefaults(p); err != nil {
 		return nil, err
 	}
+	if f.resume, err = readCheckpoint(o.Checkpoint, p.Limits.Memory); err != nil {
+		return nil, err
+	}
+	if f.resume != nil {
+		c.CloseLater(f.resume.Close)
+	}
 	d, outputs, params := p.Model.Net.Dims()
 	c.Detail("%d training examples, %d inputs, %d outputs, %d parameters, %s, %s likelihood", p.Examples.Train.Len(), d, outputs, params, problem.PriorText(p.Task.Prior, p.Task.Precision), p.Task.Likelihood.Name())
 	if f.flags.Tune == "heldout" {
@@ -181,7 +188,7 @@ func (f *fit) setPrecision(precision float64) error {
 
 // posterior returns what is the same for all methods, with the evidence where the posterior has it in closed form.
 func (f *fit) posterior(dual Fitted) *Posterior {
-	q := &Posterior{Dual: dual, Kernel: f.kernel, How: Method{Name: f.flags.Method, selection: f.flags.Selection, mean: f.mean()},
+	q := &Posterior{Problem: f.problem, checkpoint: f.options.Checkpoint, Dual: dual, Kernel: f.kernel, How: Method{Name: f.flags.Method, selection: f.flags.Selection, mean: f.mean()},
 		asked: f.flags, prior: f.prior, precision: f.precision, network: !f.options.AtTheta && !f.flags.Refit, refitted: f.flags.Refit,
 		gradient: f.gradientNorm, Tuning: f.tuning, preflight: f.preflight}
 	closed, ok := dual.(interface {

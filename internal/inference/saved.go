@@ -17,14 +17,13 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// header is what a file says about the posterior, and a function that writes its prior. split is --split, nil where it
-// was not given.
-func (q *Posterior) header(ctx context.Context, p *problem.Problem, r result.Fit, split *int) (problem.SavedHeader, func(w *store.Writer), error) {
-	e, t := p.Examples, p.Task
+// header is what a file says about the posterior, and a function that writes its prior.
+func (q *Posterior) header(ctx context.Context, r result.Fit) (problem.SavedHeader, func(w *store.Writer), error) {
+	p, e, t := q.Problem, q.Problem.Examples, q.Problem.Task
 	classes, names := t.Ungrouped()
 	head := problem.SavedHeader{Rows: job.FormatRows(e.Train.Index), Likelihood: t.Likelihood.Name(), Classes: classes, ClassNames: slices.Concat(names, t.LabelNames), Grouped: t.Grouping.Report(), Noise: t.Noise,
 		Prior: q.precision, ClassWeights: t.ClassWeightsText(), Smoothing: t.Loss.Smoothing, Seed: p.Limits.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
-		Bound: q.Evidence.Bound, Fit: q.fileFit(p, r), Split: problem.SplitNumber(split), Scaling: e.Scaling.Saved(), Network: q.network}
+		Bound: q.Evidence.Bound, Fit: q.fileFit(p, r), Split: p.Split(), Scaling: e.Scaling.Saved(), Network: q.network}
 	prior, writePrior := t.SavedPrior(p.Model, q.precision)
 	head.GroupedPrior = prior
 	var err error
@@ -38,7 +37,6 @@ func (q *Posterior) header(ctx context.Context, p *problem.Problem, r result.Fit
 type SaveOptions struct {
 	Inputs bool // the training inputs
 	Bundle bool // the training inputs and the network, so that nothing else is needed
-	Split  *int // --split; nil where it was not given
 	// Without leaves out of a bundle all training inputs but the inducing rows'.
 	Without bool
 }
@@ -51,16 +49,22 @@ func CheckWithout(method, selection string) error {
 	return job.FullErrorf("a posterior of {method=%s} predicts from all its training inputs, so that a file without them could not; give {method=nystrom} or subset, whose file needs those of the inducing rows alone", cmp.Or(method, "exact"))
 }
 
-// Save writes the posterior to a file.
-func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r result.Fit, o SaveOptions) error {
+// Save writes the posterior to a file, and deletes the checkpoint of its fit. r is its report.
+func (q *Posterior) Save(ctx context.Context, c *job.Job, path string, r result.Fit, o SaveOptions) error {
+	p := q.Problem
 	if p.Withheld() {
 		return job.FullErrorf("%s cannot be written: training inputs were left out of the file that the posterior is from; copy that file, or give {data} with the training data", path)
 	}
 	if p.Saved != nil { // what is written again is what it was
-		o.Bundle, o.Without = o.Bundle || p.Saved.Header.Bundle, o.Without || p.Saved.Header.Without
+		h := &p.Saved.Header
+		o.Inputs, o.Bundle, o.Without = o.Inputs || h.Inputs, o.Bundle || h.Bundle, o.Without || h.Without
+	}
+	if p.Joined() && !o.Inputs && !o.Bundle {
+		o.Inputs = true
+		c.Note("%s holds the training inputs, as they are from several files", path)
 	}
 	e := p.Examples
-	head, writePrior, err := q.header(ctx, p, r, o.Split)
+	head, writePrior, err := q.header(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -92,7 +96,11 @@ func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r
 			return err
 		}
 	}
-	return problem.PosteriorFile.Write(path, func(w *store.Writer) error {
+	// A large file takes a while.
+	if size := q.savedBytes(); size >= largeFile {
+		c.Note("writing %s to %s, most of it the factor of the rows kept", job.SizeText(size), path)
+	}
+	if err := problem.PosteriorFile.Write(path, func(w *store.Writer) error {
 		w.JSON("header", head)
 		writePrior(w)
 		if o.Bundle {
@@ -124,11 +132,17 @@ func (q *Posterior) Save(ctx context.Context, path string, p *problem.Problem, r
 			}
 		}
 		return q.Dual.Save(w)
-	})
+	}); err != nil {
+		return err
+	}
+	return removeCheckpoint(q.checkpoint)
 }
 
-// SavedBytes is about how many bytes a posterior of kept rows takes in a file; 0 for other methods.
-func (q *Posterior) SavedBytes() int64 {
+// largeFile is the size in bytes from which Save says beforehand how large a file will be.
+const largeFile = 100e6
+
+// savedBytes is about how many bytes a posterior of kept rows takes in a file; 0 for other methods.
+func (q *Posterior) savedBytes() int64 {
 	if q.kept != nil {
 		return q.kept.SavedBytes()
 	}
@@ -189,7 +203,7 @@ func load(ctx context.Context, c *job.Job, p *problem.Problem) (*Posterior, erro
 	if err != nil {
 		return nil, err
 	}
-	q := &Posterior{network: h.Network, refitted: f.Refit, prior: prior, Kernel: ntk.New(prior, p.Model.Net.Theta()), How: how,
+	q := &Posterior{Problem: p, network: h.Network, refitted: f.Refit, prior: prior, Kernel: ntk.New(prior, p.Model.Net.Theta()), How: how,
 		precision: h.Prior, gradient: float64(f.GradientNorm),
 		Evidence:   gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter), Bound: h.Bound},
 		traceError: float64(f.TraceError), approximation: f.Approximation, certificate: f.Certificate, Tuning: f.Tuning, preflight: f.Preflight}
@@ -322,37 +336,25 @@ func (f *Flags) OfSaved(p *problem.Problem) error {
 	}
 }
 
-// FitAgain fits the posterior of a problem whose training rows are not its file's, by the method of that file and at
-// its prior, and calibrates it as that one was, or not where the method of calibration is none. flag says what asked
-// for it, and old is the problem of the file as it is.
-func FitAgain(ctx context.Context, c *job.Job, old, p *problem.Problem, flag option.Text, calibrate string) (*Posterior, error) {
-	h := &p.Saved.Header
-	was := &h.Fit
-	if err := Changeable(flag, was.Method, true, h.Network || was.Refit); err != nil && was.Method != "parameters" {
+// Again fits the posterior of a problem with other training rows, by the method of q and at its prior, and calibrates it
+// as q is. flag says what asked for it.
+func (q *Posterior) Again(ctx context.Context, c *job.Job, p *problem.Problem, flag option.Text) (*Posterior, error) {
+	if err := Changeable(flag, q.How.Name, p.Saved != nil, q.network || q.refitted); err != nil && q.How.Name != "parameters" {
 		return nil, err
 	}
-	f := again(was)
-	f.Refit, f.At = was.Refit, AtStated
-	if was.Calibration == nil {
-		calibrate = "none"
-	}
-	if calibrate != "none" {
+	was, calibrate := q.Report(q.Problem, nil), "none"
+	if was.Calibration != nil {
 		calibrate = was.Calibration.Method
 	}
-	q, err := FitCalibrated(ctx, c, p, &f, Options{}, calibrate)
+	f := again(&was)
+	f.Refit, f.At = was.Refit, AtStated
+	out, err := FitCalibrated(ctx, c, p.At(q.precision), &f, Options{}, calibrate)
 	if err != nil {
 		return nil, err
 	}
-	// The match belongs to the network and the rows that it was found with.
-	if was.Match != nil {
-		q.settled = &settlement{stated: float64(*was.StatedPrecision), match: *was.Match, why: option.Text(was.Match.Why)}
+	out.settled = q.settled // the match belongs to the network and the rows that it was found with
+	if out.network {
+		out.anchor, err = q.anchored(ctx, q.Problem)
 	}
-	if !q.network {
-		return q, nil
-	}
-	before, err := load(ctx, c, old)
-	if err == nil {
-		q.anchor, err = before.anchored(ctx, old)
-	}
-	return q, err
+	return out, err
 }

@@ -320,7 +320,8 @@ func (f *fit) noiseBy(lik *glm.Gaussian, m *moments) (factor float64, err error)
 
 // setNoise multiplies noise variance and prior variances by a factor, which leaves the mode as it is.
 func (f *fit) setNoise(factor float64, from option.Text) error {
-	if err := f.problem.ScaleNoise(factor, from); err != nil {
+	var err error
+	if f.problem, err = f.problem.WithNoise(factor, from); err != nil {
 		return err
 	}
 	if f.settled.match.Precision.Finite() {

@@ -1,6 +1,7 @@
 package inference
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -125,26 +126,26 @@ func passOf(ctx context.Context, c *job.Job, p *problem.Problem) (*Pass, error) 
 }
 
 // header is what a file of the pass says of model, data and task.
-func (s *Pass) header(ctx context.Context, split *int) (problem.SavedHeader, func(w *store.Writer), error) {
+func (s *Pass) header(ctx context.Context) (problem.SavedHeader, func(w *store.Writer), error) {
 	f := s.fit
 	warnings := f.alarms
 	if f.problem.Saved == nil { // and what reading the data said: parts read no scaling but the one in the file
 		warnings = f.con.Warnings
 	}
-	q := &Posterior{How: Method{Name: f.flags.Method, selection: f.flags.Selection, inducing: s.inducing.Rows, mean: f.mean()}, precision: f.precision, network: !f.flags.Refit, preflight: f.preflight}
+	q := &Posterior{Problem: f.problem, How: Method{Name: f.flags.Method, selection: f.flags.Selection, inducing: s.inducing.Rows, mean: f.mean()}, precision: f.precision, network: !f.flags.Refit, preflight: f.preflight}
 	match := f.settled.match
 	match.Why = string(f.settled.why)
 	r := result.Fit{Method: f.flags.Method, Refit: f.flags.Refit,
 		StatedPrecision: problem.Number(f.settled.stated), Match: &match, Preflight: f.preflight, GradientNorm: result.Float(f.gradientNorm)}
 	r.Warnings, r.Remarks = result.Remarks(warnings)
-	head, prior, err := q.header(ctx, f.problem, r, split)
+	head, prior, err := q.header(ctx, r)
 	head.Projection = result.Float(f.settled.projection)
 	return head, prior, err
 }
 
 // Save writes the inducing examples with the factor of their kernel.
-func (s *Pass) Save(ctx context.Context, path string, split *int) error {
-	head, prior, err := s.header(ctx, split)
+func (s *Pass) Save(ctx context.Context, path string) error {
+	head, prior, err := s.header(ctx)
 	if err != nil {
 		return err
 	}
@@ -166,8 +167,8 @@ func (s *Pass) Rank() (rank, rows int) {
 
 // WritePart computes a part of the pass and writes it to a file. It returns the rows [lo, hi) of the training rows
 // that it is of.
-func (s *Pass) WritePart(ctx context.Context, part shard.Part, path string, split *int) (lo, hi int, err error) {
-	done, err := s.part(ctx, part, split)
+func (s *Pass) WritePart(ctx context.Context, part shard.Part, path string) (lo, hi int, err error) {
+	done, err := s.part(ctx, part)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -179,7 +180,7 @@ func (s *Pass) WritePart(ctx context.Context, part shard.Part, path string, spli
 func (s *Pass) Len() int { return s.fit.problem.Examples.Train.Len() }
 
 // part computes a part of the pass.
-func (s *Pass) part(ctx context.Context, part shard.Part, split *int) (*shard.Shard, error) {
+func (s *Pass) part(ctx context.Context, part shard.Part) (*shard.Shard, error) {
 	p := s.fit.problem
 	lo, hi := part.Rows(s.Len())
 	if lo == hi {
@@ -211,7 +212,7 @@ func (s *Pass) part(ctx context.Context, part shard.Part, split *int) (*shard.Sh
 	if err != nil {
 		return nil, problem.ExplainError(of.Examples.Train, err)
 	}
-	if err := s.name(ctx, split); err != nil {
+	if err := s.name(ctx); err != nil {
 		return nil, err
 	}
 	done.Part, done.Identity = part, s.named.identity
@@ -299,7 +300,7 @@ func mergePass(ctx context.Context, c *job.Job, p *problem.Problem, inducing str
 }
 
 // Merge returns the posterior of all parts of the pass, calibrated by a method.
-func (s *Pass) Merge(ctx context.Context, set *shard.Set, out, calibrate string) (*Posterior, error) {
+func (s *Pass) Merge(ctx context.Context, set *shard.Set, dir, calibrate string) (*Posterior, error) {
 	c, p := s.fit.con, s.fit.problem
 	heldOut, err := heldOutFor(p, calibrate)
 	if err != nil {
@@ -312,19 +313,19 @@ func (s *Pass) Merge(ctx context.Context, set *shard.Set, out, calibrate string)
 	if d := set.Identity().Difference(now); d != "" {
 		return nil, job.FullErrorf("%s and the other parts are of another pass than model and data as they are now: they differ in %s; compute the parts again", set.Paths()[0], d)
 	}
-	q, err := s.merged(ctx, set, out)
+	q, err := s.merged(ctx, set, dir)
 	if q, err = s.fit.finish(ctx, q, err); err != nil {
 		return nil, err
 	}
-	return q, q.learn(ctx, c, p, calibrate, heldOut)
+	return q, q.learn(ctx, c, q.Problem, calibrate, heldOut)
 }
 
 // sitesKind is the kind of the temporary file with the sites of all parts.
 const sitesKind = "gpexplain sites"
 
-// merged adds up the parts and gives the posterior its training rows. Their sites are in a temporary file beside out,
-// which is mapped into memory.
-func (s *Pass) merged(ctx context.Context, set *shard.Set, out string) (*Posterior, error) {
+// merged adds up the parts and gives the posterior its training rows. Their sites are in a temporary file in dir, which
+// is mapped into memory.
+func (s *Pass) merged(ctx context.Context, set *shard.Set, dir string) (*Posterior, error) {
 	f, p := s.fit, s.fit.problem
 	if err := f.con.EndPart(ctx, "load"); err != nil {
 		return nil, err
@@ -339,7 +340,7 @@ func (s *Pass) merged(ctx context.Context, set *shard.Set, out string) (*Posteri
 	if err != nil {
 		return nil, err
 	}
-	if f.sites, err = f.joined(ctx, set, out); err != nil {
+	if f.sites, err = f.joined(ctx, set, dir); err != nil {
 		return nil, err
 	}
 	f.mode = &mode.Mode{Sites: f.sites}
@@ -357,12 +358,11 @@ func (s *Pass) merged(ctx context.Context, set *shard.Set, out string) (*Posteri
 	return q, f.compare(ctx, q)
 }
 
-// joined maps the sites of all parts into memory, from a temporary file beside out.
-func (f *fit) joined(ctx context.Context, set *shard.Set, out string) (*gp.Sites, error) {
-	dir, name := filepath.Split(out)
-	tmp, err := os.CreateTemp(dir, "."+name+".sites-*")
+// joined maps the sites of all parts into memory, from a temporary file in dir.
+func (f *fit) joined(ctx context.Context, set *shard.Set, dir string) (*gp.Sites, error) {
+	tmp, err := os.CreateTemp(dir, ".gpexplain-sites-*")
 	if err != nil {
-		return nil, job.FullErrorf("%s: no temporary file can be made beside it: %w; name another folder", out, job.CauseOf(err))
+		return nil, job.FullErrorf("%s: no temporary file can be made there: %w; name another folder", cmp.Or(dir, os.TempDir()), job.CauseOf(err))
 	}
 	path := tmp.Name()
 	remove := func() error { // a second time does no harm
@@ -400,8 +400,8 @@ type named struct {
 }
 
 // WriteApart computes a part of the pass and writes it to a file without its sums, which it returns to be added apart.
-func (s *Pass) WriteApart(ctx context.Context, part shard.Part, path string, split *int) (*sparse.Sums, error) {
-	done, err := s.part(ctx, part, split)
+func (s *Pass) WriteApart(ctx context.Context, part shard.Part, path string) (*sparse.Sums, error) {
+	done, err := s.part(ctx, part)
 	if err != nil {
 		return nil, err
 	}
@@ -411,21 +411,21 @@ func (s *Pass) WriteApart(ctx context.Context, part shard.Part, path string, spl
 }
 
 // Identity is what all parts of the pass have in common.
-func (s *Pass) Identity(ctx context.Context, split *int) (shard.Identity, error) {
-	if err := s.name(ctx, split); err != nil {
+func (s *Pass) Identity(ctx context.Context) (shard.Identity, error) {
+	if err := s.name(ctx); err != nil {
 		return shard.Identity{}, err
 	}
 	return s.named.identity, nil
 }
 
 // name finds what the files of all parts say, once: it takes the checksums of all files.
-func (s *Pass) name(ctx context.Context, split *int) error {
+func (s *Pass) name(ctx context.Context) error {
 	if s.named != nil {
 		return nil
 	}
 	var n named
 	var err error
-	if n.head, n.prior, err = s.header(ctx, split); err != nil {
+	if n.head, n.prior, err = s.header(ctx); err != nil {
 		return err
 	}
 	if n.identity, err = s.identity(ctx, n.head.Remembered); err != nil {
@@ -451,17 +451,13 @@ func (s *Pass) write(done *shard.Shard, path string) error {
 	})
 }
 
-// MergeSet returns the posterior of all parts of a set, calibrated by a method, and its problem. inducing is the file
-// of the inducing examples where it is not where it was.
-func MergeSet(ctx context.Context, c *job.Job, f *problem.Flags, set *shard.Set, inducing, out, calibrate string) (*problem.Problem, *Posterior, error) {
-	p, err := problem.OpenFile(ctx, c, f, set.Paths()[0], problem.ShardFile)
-	if err != nil {
-		return nil, nil, err
-	}
+// MergeSet returns the posterior of all parts of a set, calibrated by a method. p is the problem of the first of them,
+// inducing the file of the inducing examples where it is not where it was, and dir a folder for a temporary file, "" for
+// the system's.
+func MergeSet(ctx context.Context, c *job.Job, p *problem.Problem, set *shard.Set, inducing, dir, calibrate string) (*Posterior, error) {
 	pass, err := mergePass(ctx, c, p, inducing)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	q, err := pass.Merge(ctx, set, out, calibrate)
-	return p, q, err
+	return pass.Merge(ctx, set, dir, calibrate)
 }

@@ -6,6 +6,7 @@ package job
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/funcgp/funcgp/explain/result"
@@ -67,33 +68,57 @@ type Job struct {
 
 	Warnings linearize.Warnings
 
-	start, last time.Time                // the last is the end of the last part
-	parts       map[string]time.Duration // the time that each took
-	closers     []func() error           // of files that answers are read from
+	times *times
+	files *files
+}
+
+// times are those of the parts of a job.
+type times struct {
+	start, last time.Time // the last is the end of the last part
+	parts       map[string]time.Duration
+}
+
+// files are what answers are read from.
+type files struct {
+	users   atomic.Int32 // jobs that are not closed yet
+	closers []func() error
 }
 
 // New returns a job whose time counts from now. The listener may be nil.
 func New(l Listener) *Job {
-	j := &Job{Listener: l}
+	j := &Job{Listener: l, files: new(files)}
+	j.files.users.Add(1)
 	j.Begin(time.Now())
 	return j
 }
 
+// Next returns a job that goes on with what j opened, with warnings of its own. The files of both are closed once both
+// jobs are.
+func (j *Job) Next() *Job {
+	next := *j
+	next.Warnings = nil
+	j.files.users.Add(1)
+	return &next
+}
+
 // Begin begins to take the time.
 func (j *Job) Begin(at time.Time) {
-	j.start, j.last, j.parts = at, at, map[string]time.Duration{}
+	j.times = &times{at, at, map[string]time.Duration{}}
 }
 
 // Close closes the files that the job still has open.
 func (j *Job) Close() {
-	for _, f := range j.closers {
+	if j.files.users.Add(-1) > 0 {
+		return
+	}
+	for _, f := range j.files.closers {
 		// They were only read from, so an error loses nothing.
 		_ = f()
 	}
 }
 
 // CloseLater keeps the file of an answer open until Close.
-func (j *Job) CloseLater(f func() error) { j.closers = append(j.closers, f) }
+func (j *Job) CloseLater(f func() error) { j.files.closers = append(j.files.closers, f) }
 
 // Note says in one line what users should know, with options in braces.
 func (j *Job) Note(format string, args ...any) {
@@ -166,8 +191,8 @@ func (j *Job) EndPart(ctx context.Context, part string) error {
 
 // EndPartAt ends a part of the work at a time that may have passed already.
 func (j *Job) EndPartAt(part string, at time.Time) {
-	j.parts[part] += at.Sub(j.last)
-	j.last = at
+	j.times.parts[part] += at.Sub(j.times.last)
+	j.times.last = at
 	if j.Listener != nil {
 		j.Listener.Ended(part)
 	}
@@ -181,7 +206,7 @@ func (j *Job) Timings() result.Timings {
 
 // TimingsSoFar is the time that each part took that has ended. The parts follow each other and sum to the total.
 func (j *Job) TimingsSoFar() result.Timings {
-	s := func(part string) result.Float { return result.Float(j.parts[part].Seconds()) }
+	s := func(part string) result.Float { return result.Float(j.times.parts[part].Seconds()) }
 	return result.Timings{Load: s("load"), Linearize: s("linearize"), Kernel: s("kernel"), Factorize: s("factorize"),
-		Predict: s("predict"), Write: s("write"), Total: result.Float(j.last.Sub(j.start).Seconds())}
+		Predict: s("predict"), Write: s("write"), Total: result.Float(j.times.last.Sub(j.times.start).Seconds())}
 }

@@ -61,3 +61,10 @@ func TestCount(t *testing.T) {
 }
 
 // What could steer a terminal or hide text is escaped, so that JSON is what it was.
+
+func TestSizeText(t *testing.T) {
+	for bytes, want := range map[int64]string{0: "0 bytes", 999: "999 bytes", 1500: "1.5 kB", 2e6: "2.0 MB", 1.46e9: "1.46 GB", 15.19e9: "15.2 GB", 261.66e9: "262 GB",
+		2.9e12: "2.90 TB", 4.2e15: "4200 TB"} {
+		require.Equal(t, want, SizeText(bytes))
+	}
+}

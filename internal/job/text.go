@@ -1,6 +1,8 @@
 package job
 
 import (
+	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -90,3 +92,24 @@ func With(args []string, flag, value string) []string {
 
 // plain are the characters that need no quotes in a shell.
 const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789%+,-./:=@_"
+
+// SizeText is a number of bytes for people.
+func SizeText(bytes int64) string {
+	v := float64(bytes)
+	switch {
+	case v < 1e3:
+		return fmt.Sprintf("%d bytes", bytes)
+	case v < 1e6:
+		return fmt.Sprintf("%.1f kB", v/1e3)
+	case v < 1e9:
+		return fmt.Sprintf("%.1f MB", v/1e6)
+	case v < 1e12:
+		return threeDigits(v/1e9) + " GB"
+	}
+	return threeDigits(v/1e12) + " TB"
+}
+
+// threeDigits is a number from 1 with three digits, or with all before the point.
+func threeDigits(v float64) string {
+	return strconv.FormatFloat(v, 'f', max(0, 2-int(math.Log10(v))), 64)
+}

@@ -78,7 +78,7 @@ func (p *Problem) CheckLeft(flag option.Text, y *mat.Dense, gone []bool) error {
 	return nil
 }
 
-// WithoutRows is the problem of a saved posterior without these training rows of the original file, for a fit. Errors
+// WithoutRows is the problem without these training rows of the original file, for a fit. Errors
 // name the flag.
 func (p *Problem) WithoutRows(flag option.Text, rows []int) (*Problem, error) {
 	at, err := p.TrainPositions(flag, rows)
@@ -101,57 +101,63 @@ func (p *Problem) WithoutRows(flag option.Text, rows []int) (*Problem, error) {
 	return p.changedRows(p.Examples.Data, left, flag)
 }
 
-// changedRows is the problem of a saved posterior with these training rows, for a fit at the posterior's prior.
+// At is the problem at a prior precision that is not to be sought.
+func (p *Problem) At(precision float64) *Problem {
+	q, t := *p, *p.Task
+	if t.Precision, t.FoundPrior = precision, false; t.Prior != nil {
+		t.Prior = t.Prior.At(precision)
+	}
+	q.Task = &t
+	return &q
+}
+
+// changedRows is the problem with these training rows, for a fit.
 func (p *Problem) changedRows(d *dataset.Data, rows []int, flag option.Text) (*Problem, error) {
-	train, err := d.Train.Select(&dataset.SelectOptions{Classes: p.Examples.classes, Rows: rows, From: flag})
-	if err != nil {
+	q, e := *p, *p.Examples
+	q.Examples, e.Data = &e, d
+	var err error
+	if e.Train, err = e.Training(dataset.SelectOptions{Rows: rows, From: flag}); err != nil {
 		return nil, err
 	}
-	q, e, t, h := *p, *p.Examples, *p.Task, &p.Saved.Header
-	if t.Precision = h.Prior; t.Prior != nil {
-		t.Prior = t.Prior.At(t.Precision)
-	}
-	e.Data, e.Train = d, e.grouped(train)
-	q.Task, q.Examples = &t, &e
-	if !p.flags.given("seed") {
-		q.Limits.Seed = h.Seed
+	if p.Saved != nil && !p.flags.given("seed") {
+		q.Limits.Seed = p.Saved.Header.Seed
 	}
 	if e.Y, err = q.Targets(e.Train); err == nil {
-		e.fitted = t.objective(e.Train, e.Y, q.Model.Outputs)
+		e.fitted = p.Task.objective(e.Train, e.Y, q.Model.Outputs)
 	}
 	return &q, err
 }
 
-// WithRows is the problem of a saved posterior with the training rows of other data, for a fit: all rows of its
+// WithRows is the problem with the training rows of other data, for a fit: all rows of its
 // classes, or the rows in an index file if it is not "". Rows of the posterior's own data keep their numbers, and none
-// may be a training row; other rows are counted on from the last one. inside tells whether the rows are of several
-// files, so that the inputs belong into the posterior's file.
-func (p *Problem) WithRows(ctx context.Context, c *job.Job, name, index string) (q *Problem, inside bool, err error) {
+// may be a training row; other rows are counted on from the last one. Where they are of
+// several files, the result is Joined.
+func (p *Problem) WithRows(ctx context.Context, c *job.Job, name, index string) (q *Problem, err error) {
 	const flag option.Text = "{append}"
 	f := p.flags.Data
 	own, err := filepath.Abs(f.source())
 	other, also := filepath.Abs(name)
-	same := !p.Saved.Header.Inputs && err == nil && also == nil && own == other
+	same := (p.Saved == nil || !p.Saved.Header.Inputs) && err == nil && also == nil && own == other
 	d := p.Examples.Data
 	added := d
 	if !same {
 		f.Source, f.TestFile, f.ValidFile, f.Split = name, "", "", nil
 		if added, err = openData(ctx, c, &f, &p.flags.Model, &p.flags.Task, p.Model, p.Limits.Memory); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		switch {
 		case d.Images() != added.Images() || !slices.Equal(added.Shape, d.Shape) && d.Images():
-			return nil, false, job.FullErrorf("{append=%s}: a row has the shape %v, but those of %s have %v; give rows like these", name, added.Shape, d.Source, d.Shape)
+			return nil, job.FullErrorf("{append=%s}: a row has the shape %v, but those of %s have %v; give rows like these", name, added.Shape, d.Source, d.Shape)
 		case !slices.Equal(added.Columns, d.Columns):
-			return nil, false, job.FullErrorf("{append=%s}: its columns are %s, but those of %s are %s; give rows like these, with {target} and {id} where the columns are not told apart", name, dataset.QuoteList(added.Columns), d.Source, dataset.QuoteList(d.Columns))
+			return nil, job.FullErrorf("{append=%s}: its columns are %s, but those of %s are %s; give rows like these, with {target} and {id} where the columns are not told apart", name, dataset.QuoteList(added.Columns), d.Source, dataset.QuoteList(d.Columns))
 		case (added.Names != nil) != (d.Names != nil) || p.Task.Classes != nil && !added.IntegerLabels:
-			return nil, false, job.FullErrorf("{append=%s}: its labels are of another kind than those of %s; write both in one way", name, d.Source)
+			return nil, job.FullErrorf("{append=%s}: its labels are of another kind than those of %s; write both in one way", name, d.Source)
 		case len(added.Train.Shares)*d.Train.Len() != len(d.Train.Shares)*added.Train.Len():
-			return nil, false, job.FullErrorf("{append=%s}: either its labels or those of %s are shares of the classes; give both in one way", name, d.Source)
+			return nil, job.FullErrorf("{append=%s}: either its labels or those of %s are shares of the classes; give both in one way", name, d.Source)
 		case (added.Train.Weights != nil) != (d.Train.Weights != nil):
-			return nil, false, job.FullErrorf("{append=%s}: either its rows or those of %s have no weights; give both {row-weights}, or neither", name, d.Source)
+			return nil, job.FullErrorf("{append=%s}: either its rows or those of %s have no weights; give both {row-weights}, or neither", name, d.Source)
 		case (added.Train.IDs != nil) != (d.Train.IDs != nil):
-			return nil, false, job.FullErrorf("{append=%s}: either its rows or those of %s have no names; give both an {id}, or neither", name, d.Source)
+			return nil, job.FullErrorf("{append=%s}: either its rows or those of %s have no names; give both an {id}, or neither", name, d.Source)
 		}
 	}
 	o := &dataset.SelectOptions{Classes: p.Examples.classes}
@@ -160,28 +166,27 @@ func (p *Problem) WithRows(ctx context.Context, c *job.Job, name, index string) 
 		for _, k := range p.Examples.classes {
 			i, ok := slices.BinarySearch(added.Names, d.Names[k])
 			if !ok {
-				return nil, false, job.FullErrorf("{append}: %s does not know the class %s; give {class-names}", added.Source, d.Names[k])
+				return nil, job.FullErrorf("{append}: %s does not know the class %s; give {class-names}", added.Source, d.Names[k])
 			}
 			o.Classes = append(o.Classes, i)
 		}
 	}
 	if index != "" {
 		if o.Rows, err = dataset.ReadRows(ctx, index); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		o.From = option.Plain(index)
 	} else if o.Classes != nil && !leftOutKnown(&f, p.Model, added, p.Saved) {
 		if err := checkLeftOut(c, p.Model, added, o.Classes, added.Train); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 	}
 	rows, err := added.Train.Select(o)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if !same {
-		q, err := p.joined(ctx, added, rows, name)
-		return q, true, err
+		return p.joined(ctx, added, rows, name)
 	}
 	all := slices.Clone(p.Examples.Train.Index)
 	old := map[int]bool{}
@@ -193,15 +198,17 @@ func (p *Problem) WithRows(ctx context.Context, c *job.Job, name, index string) 
 		case !old[r]:
 			all = append(all, r)
 		case index != "":
-			return nil, false, job.FullErrorf("%s: row %d of %s is a training row already; leave it out", index, r, name)
+			return nil, job.FullErrorf("%s: row %d of %s is a training row already; leave it out", index, r, name)
 		}
 	}
 	if len(all) == len(old) {
-		return nil, false, job.FullErrorf("%s %s: all of its rows are training rows already; name other data", flag, name)
+		return nil, job.FullErrorf("%s %s: all of its rows are training rows already; name other data", flag, name)
 	}
-	q, err = p.changedRows(d, all, flag)
-	return q, false, err
+	return p.changedRows(d, all, flag)
 }
+
+// Joined tells whether the training rows are from several files, so that a file of the posterior must hold them.
+func (p *Problem) Joined() bool { return p.dataFiles != nil }
 
 // joined is WithRows of other data.
 func (p *Problem) joined(ctx context.Context, added *dataset.Data, rows *dataset.Rows, name string) (*Problem, error) {

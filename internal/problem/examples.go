@@ -310,6 +310,13 @@ func (e *Examples) Test(o dataset.SelectOptions) (*dataset.Rows, error) {
 	return e.grouped(rows), err
 }
 
+// Training are the rows of the training data that o asks for, of the classes that are kept.
+func (e *Examples) Training(o dataset.SelectOptions) (*dataset.Rows, error) {
+	o.Classes = e.classes
+	rows, err := e.Data.Train.Select(&o)
+	return e.grouped(rows), err
+}
+
 // Labels are the labels or targets of all rows.
 func Labels(rows *dataset.Rows) []float64 {
 	out := make([]float64, rows.Len())

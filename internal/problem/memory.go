@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"sort"
-	"strconv"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/job"
@@ -84,30 +83,9 @@ func LessMemory(err error, saved bool) error {
 
 // Takes says how much memory something takes and how much it may.
 func Takes(e *gp.MemoryError) string {
-	need, have := SizeText(e.Needed), SizeText(e.Available)
+	need, have := job.SizeText(e.Needed), job.SizeText(e.Available)
 	if need == have {
 		need, have = job.Count(int(e.Needed))+" bytes", job.Count(int(e.Available))
 	}
 	return fmt.Sprintf("%s of memory, of which %s may be used", need, have)
-}
-
-// SizeText is a number of bytes for people.
-func SizeText(bytes int64) string {
-	v := float64(bytes)
-	switch {
-	case v < 1e3:
-		return fmt.Sprintf("%d bytes", bytes)
-	case v < 1e6:
-		return fmt.Sprintf("%.1f kB", v/1e3)
-	case v < 1e9:
-		return fmt.Sprintf("%.1f MB", v/1e6)
-	case v < 1e12:
-		return threeDigits(v/1e9) + " GB"
-	}
-	return threeDigits(v/1e12) + " TB"
-}
-
-// threeDigits is a number from 1 with three digits, or with all before the point.
-func threeDigits(v float64) string {
-	return strconv.FormatFloat(v, 'f', max(0, 2-int(math.Log10(v))), 64)
 }

@@ -77,7 +77,7 @@ func readPrior(ctx context.Context, path string, memory int64) (*PriorFile, erro
 	case err != nil:
 		return nil, job.FullErrorf("{prior=%s}: it cannot be read: %w", path, job.CauseOf(err))
 	case int64(len(text)) > most:
-		return nil, job.FullErrorf("{prior=%s}: it has more than %s, a quarter of the memory that may be used; raise {max-memory}", path, SizeText(most))
+		return nil, job.FullErrorf("{prior=%s}: it has more than %s, a quarter of the memory that may be used; raise {max-memory}", path, job.SizeText(most))
 	}
 	f, err := ParsePrior(text)
 	if err != nil {

@@ -174,6 +174,24 @@ func (p *Problem) TrainTargets() *gp.Targets {
 	return to.Under(p.Task.Likelihood) // whose noise is settled later
 }
 
+// Unit names the unit of an output in words.
+func (p *Problem) Unit() string {
+	names := p.Task.ClassNames()
+	switch {
+	case p.Task.MultiLabel():
+		return "log-odds of the label, in nats"
+	case HasLogVariances(p.Task.Likelihood):
+		return "that of the target for a mean, and the logarithm of its square for a noise variance"
+	case names == nil && p.Task.Quantity("") == "log rate":
+		return "the natural logarithm of the rate"
+	case names == nil:
+		return "that of the target"
+	case p.Model.Outputs == 1:
+		return fmt.Sprintf("log-odds of %s against %s, in nats", names[1], names[0])
+	}
+	return "logits in nats, and for a contrast the log-odds of its two classes"
+}
+
 // OpenToTrain reads the data for a model that is still to be trained, of this name and with the number of outputs that
 // suits the data. plan refuses what cannot fit before anything large is taken, for n training examples.
 func OpenToTrain(ctx context.Context, c *job.Job, f *Flags, name string, outputs func(d *dataset.Data, classes []int) int, plan func(d *dataset.Data, n int) error) (*Problem, error) {

@@ -191,7 +191,7 @@ func openSaved(ctx context.Context, c *job.Job, path string, kind FileKind, f *F
 	if err := h.Remembered.recall(ctx, path, f, h.Inputs, kind == InducingFile); err != nil {
 		return nil, err
 	}
-	if now := SplitNumber(f.Data.Split); h.Inputs && h.Split != now {
+	if now := f.Data.split(); h.Inputs && h.Split != now {
 		return nil, option.Errorf("%s: its training rows are those of {split=%s}, not of %s: some would be test rows; give the same split", path, splitText(h.Split), splitText(now))
 	}
 	// The values of the header must be possible ones of a posterior whose calibration makes predictions. The data are
@@ -237,13 +237,16 @@ func (k FileKind) Open(ctx context.Context, path string, memory int64, inMemory 
 	return f, err
 }
 
-// SplitNumber is --split, -1 for none.
-func SplitNumber(split *int) int {
-	if split == nil {
+// split is the number of the split, -1 for none.
+func (f *DataFlags) split() int {
+	if f.Split == nil {
 		return -1
 	}
-	return *split
+	return *f.Split
 }
+
+// Split is the number of the split of the problem's data, -1 for none.
+func (p *Problem) Split() int { return p.flags.Data.split() }
 
 func splitText(k int) string {
 	if k < 0 {

@@ -269,13 +269,11 @@ func (s *Scaling) setNoise(t *Task, variance float64, outputs int) error {
 	return err
 }
 
-// ScaleNoise multiplies the noise variance of a gaussian task.
-func (p *Problem) ScaleNoise(factor float64, from option.Text) error {
-	if err := p.Examples.Scaling.setNoise(p.Task, factor*p.Task.Noise, p.Model.Outputs); err != nil {
-		return err
-	}
-	p.Task.NoiseFrom = Origin{Computed, from}
-	return nil
+// WithNoise is the problem with its noise variance multiplied by a factor.
+func (p *Problem) WithNoise(factor float64, from option.Text) (*Problem, error) {
+	q, t := *p, *p.Task
+	q.Task, t.NoiseFrom = &t, Origin{Computed, from}
+	return &q, p.Examples.Scaling.setNoise(&t, factor*t.Noise, p.Model.Outputs)
 }
 
 // meanSquare is the mean of the squared differences of outputs and targets, in the units of the noise variance.

@@ -11,10 +11,8 @@ import (
 
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/audit"
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/option"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/sparse/shard"
@@ -23,27 +21,24 @@ import (
 // selectInducing writes the inducing examples of a small fit.
 func selectInducing(t *testing.T, path string) {
 	t.Helper()
-	flags := &problem.Flags{Data: problem.DataFlags{DataOptions: problem.DataOptions{Source: "digits:300,40", TrainCount: 60}}}
-	require.NoError(t, flags.Check(""))
-	method := &inference.Flags{Method: "nystrom", Inducing: 8}
-	c := job.New(nil)
-	defer c.Close()
-	p := testref.Must(problem.Open(t.Context(), c, flags, ""))(t)
-	pass := testref.Must(inference.NewPass(t.Context(), c, p, method))(t)
-	require.NoError(t, pass.Save(t.Context(), path, nil))
+	pass := testref.Must(funcgp.NewPass(t.Context(), funcgp.Model{}, funcgp.Data{Source: "digits:300,40", TrainCount: 60}, &funcgp.FitOptions{Method: funcgp.Method{Inducing: 8}}))(t)
+	defer pass.Close()
+	r := testref.Must(pass.Save(t.Context(), path))(t)
+	require.Equal(t, []int{60, 8}, []int{r.Examples, r.Inducing})
+	require.Positive(t, r.Bytes)
 }
 
 // fitIn fits in n parts, the last one first, and returns the posterior's file.
 func fitIn(t *testing.T, dir, z string, n int) string {
 	t.Helper()
-	fit := testref.Must(OpenFit(t.Context(), &FitOptions{Inducing: z}))(t)
+	fit := testref.Must(funcgp.OpenPass(t.Context(), z, nil))(t)
 	defer fit.Close()
 	require.Equal(t, 60, fit.Len())
 	var total *sparse.Sums
 	var files []string
 	for i := range n {
 		files = append(files, filepath.Join(dir, fmt.Sprintf("%d-%d.rows", n, i)))
-		sums := testref.Must(fit.Part(t.Context(), shard.Part{Number: n - 1 - i, Of: n}, files[i]))(t)
+		sums := testref.Must(fit.WriteApart(t.Context(), shard.Part{Number: n - 1 - i, Of: n}, files[i]))(t)
 		if total == nil {
 			total = sums
 		} else {
@@ -51,9 +46,11 @@ func fitIn(t *testing.T, dir, z string, n int) string {
 		}
 	}
 	out := filepath.Join(dir, fmt.Sprintf("%d.gp", n))
-	report := testref.Must(Merge(t.Context(), &FitOptions{Calibrate: "none"}, files, total, out))(t)
-	require.Equal(t, 60, report.Examples)
-	_, err := fit.Part(t.Context(), shard.Part{Number: 0, Of: 61}, files[0])
+	post := testref.Must(funcgp.Merge(t.Context(), files, &funcgp.MergeOptions{OpenOptions: funcgp.OpenOptions{Fit: funcgp.FitOptions{Calibrate: "none"}}, Sums: total}))(t)
+	defer post.Close()
+	require.NoError(t, post.Save(t.Context(), out, nil))
+	require.Equal(t, 60, post.Info().Examples)
+	_, err := fit.WriteApart(t.Context(), shard.Part{Number: 0, Of: 61}, files[0])
 	require.ErrorContains(t, err, "it has no rows, as there are 60 training rows")
 	return out
 }
@@ -110,11 +107,9 @@ func TestParts(t *testing.T) {
 	z := filepath.Join(dir, "z.gp")
 	selectInducing(t, z)
 	evidence := func(path string) float64 {
-		f := testref.Must(problem.PosteriorFile.Open(t.Context(), path, 0, false))(t)
-		defer f.Close()
-		var h problem.SavedHeader
-		require.NoError(t, f.JSON("header", &h))
-		return float64(h.Fit.LogEvidence)
+		post := testref.Must(funcgp.Open(t.Context(), path, nil))(t)
+		defer post.Close()
+		return float64(post.Info().LogEvidence)
 	}
 	one := fitIn(t, dir, z, 1)
 	want := explainIn(t, one, 1)
@@ -169,11 +164,8 @@ func TestRefusals(t *testing.T) {
 		_, ok := errors.AsType[*job.UsageError](err)
 		require.True(t, ok, want)
 	}
-	_, err := OpenFit(t.Context(), &FitOptions{})
-	usage(err, "--inducing-file FILE is needed")
-	_, err = Merge(t.Context(), &FitOptions{Calibrate: "x"}, nil, nil, "a")
-	usage(err, `--calibrate "x" must be`)
-	_, err = OpenTerms(t.Context(), &TermsOptions{})
+	usage(testref.Err(funcgp.Merge(t.Context(), nil, &funcgp.MergeOptions{OpenOptions: funcgp.OpenOptions{Fit: funcgp.FitOptions{Calibrate: "x"}}})), `--calibrate "x" must be`)
+	_, err := OpenTerms(t.Context(), &TermsOptions{})
 	usage(err, "--posterior FILE is needed")
 	for want, q := range map[string]Question{
 		"--top -1 must be at least 1":          {Top: -1},
@@ -187,9 +179,10 @@ func TestRefusals(t *testing.T) {
 		_, err := OpenTerms(t.Context(), &TermsOptions{Posterior: "a.gp", Question: q})
 		usage(err, want)
 	}
-	_, fit := OpenFit(t.Context(), &FitOptions{Inducing: "none.gp"})
+	require.ErrorContains(t, testref.Err(funcgp.OpenPass(t.Context(), "", nil)), "the file of a pass")
+	_, fit := funcgp.OpenPass(t.Context(), "none.gp", nil)
 	_, terms := OpenTerms(t.Context(), &TermsOptions{Posterior: "none.gp"})
-	_, merged := Merge(t.Context(), &FitOptions{}, []string{"none.gp"}, new(sparse.Sums), "a")
+	_, merged := funcgp.Merge(t.Context(), []string{"none.gp"}, &funcgp.MergeOptions{Sums: new(sparse.Sums)})
 	_, read := MergeTerms(t.Context(), []string{"none.gp"})
 	for _, err := range []error{fit, terms, merged, read} {
 		require.ErrorContains(t, err, "none.gp")

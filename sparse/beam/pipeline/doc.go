@@ -1,6 +1,6 @@
 // Package pipeline runs a fit or an explanation in parts on Apache Beam.
 //
-//	fit := &pipeline.Fit{FitOptions: parts.FitOptions{Inducing: "z.gp"}, Parts: 64, Out: "all.gp"}
+//	fit := &pipeline.Fit{FitOptions: pipeline.FitOptions{Inducing: "z.gp"}, Parts: 64, Out: "all.gp"}
 //	report, err := fit.Run(ctx, "prism") // or another runner that is linked in
 //
 // The elements of a pipeline are shard.Part values, of a few bytes. A worker opens the

@@ -18,6 +18,7 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/testing/ptest"
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/sparse"
@@ -105,7 +106,7 @@ func TestFitAndExplain(t *testing.T) {
 		}
 	}
 	for i, n := range numbered {
-		f := &pipeline.Fit{FitOptions: parts.FitOptions{Inducing: file("z.gp")}, Parts: n, Out: file("all.gp")}
+		f := &pipeline.Fit{FitOptions: pipeline.FitOptions{Inducing: file("z.gp")}, Parts: n, Out: file("all.gp")}
 		if i%2 == 1 {
 			f.Most, f.Dir = 50, dir // of 300 entries in rows of 24 to 1
 		}
@@ -116,7 +117,7 @@ func TestFitAndExplain(t *testing.T) {
 		require.NoError(t, e.Run(t.Context(), "prism"))
 		same(gpexplain(t, "merge", "--json", "--quiet", file("all.terms")))
 	}
-	f := &pipeline.Fit{FitOptions: parts.FitOptions{Inducing: file("z.gp")}, Parts: 3, Out: file("all.gp")}
+	f := &pipeline.Fit{FitOptions: pipeline.FitOptions{Inducing: file("z.gp")}, Parts: 3, Out: file("all.gp")}
 	report, err := f.Run(t.Context(), "direct")
 	require.NoError(t, err)
 	require.Equal(t, 130, report.Examples)
@@ -136,7 +137,7 @@ func TestRefit(t *testing.T) {
 	args := []string{"--data", "digits:400,50", "--train-count", "40", "--method", "nystrom", "--inducing", "8", "--prior-precision", "40", "--refit", "--quiet"}
 	gpexplain(t, with(args, "fit", "--calibrate", "none", "-o", file("whole.gp"))...)
 	gpexplain(t, with(args, "fit", "--select-only", "-o", file("z.gp"))...)
-	f := &pipeline.Fit{FitOptions: parts.FitOptions{Inducing: file("z.gp"), Calibrate: "none"}, Parts: 2, Out: file("all.gp")}
+	f := &pipeline.Fit{FitOptions: pipeline.FitOptions{Inducing: file("z.gp"), Calibrate: "none"}, Parts: 2, Out: file("all.gp")}
 	_, err := f.Run(t.Context(), "prism")
 	require.NoError(t, err)
 	requireSame(t, gpexplain(t, "explain", "--json", "--posterior", file("whole.gp")), gpexplain(t, "explain", "--json", "--posterior", file("all.gp")))
@@ -159,8 +160,8 @@ func pass(t *testing.T, dir string) pipeline.Pass {
 	t.Helper()
 	z := filepath.Join(dir, "z.gp")
 	gpexplain(t, with(fitted, "fit", "--select-only", "-o", z)...)
-	o := parts.FitOptions{Inducing: z}
-	fit, err := parts.OpenFit(t.Context(), &o)
+	o := pipeline.FitOptions{Inducing: z}
+	fit, err := funcgp.OpenPass(t.Context(), z, nil)
 	require.NoError(t, err)
 	defer fit.Close()
 	id, err := fit.Identity(t.Context())
@@ -226,11 +227,11 @@ func TestRunRefuses(t *testing.T) {
 	gone[len(gone)/2] ^= 1
 	require.NoError(t, os.WriteFile(damaged, gone, 0o600))
 	for problem, err := range map[string]error{
-		"--parts 131: there are 130 training rows": fit(pipeline.Fit{FitOptions: parts.FitOptions{Inducing: z}, Parts: 131}),
-		"--parts 0: there are 130 training rows":   fit(pipeline.Fit{FitOptions: parts.FitOptions{Inducing: z}}),
-		"none.gp: the inducing examples cannot":    fit(pipeline.Fit{FitOptions: parts.FitOptions{Inducing: filepath.Join(dir, "none.gp")}, Parts: 1}),
-		"damaged.gp: ":                             fit(pipeline.Fit{FitOptions: parts.FitOptions{Inducing: damaged}, Parts: 1}),
-		"nowhere":                                  fit(pipeline.Fit{FitOptions: parts.FitOptions{Inducing: z}, Parts: 1, Dir: filepath.Join(dir, "nowhere")}),
+		"--parts 131: there are 130 training rows": fit(pipeline.Fit{FitOptions: pipeline.FitOptions{Inducing: z}, Parts: 131}),
+		"--parts 0: there are 130 training rows":   fit(pipeline.Fit{FitOptions: pipeline.FitOptions{Inducing: z}}),
+		"none.gp: the inducing examples cannot":    fit(pipeline.Fit{FitOptions: pipeline.FitOptions{Inducing: filepath.Join(dir, "none.gp")}, Parts: 1}),
+		"damaged.gp: ":                             fit(pipeline.Fit{FitOptions: pipeline.FitOptions{Inducing: damaged}, Parts: 1}),
+		"nowhere":                                  fit(pipeline.Fit{FitOptions: pipeline.FitOptions{Inducing: z}, Parts: 1, Dir: filepath.Join(dir, "nowhere")}),
 		"--posterior FILE is needed":               (&pipeline.Explain{Parts: 1, Out: out}).Run(t.Context(), "prism"),
 		z + `: holds a "gpexplain inducing"`:       (&pipeline.Explain{TermsOptions: parts.TermsOptions{Posterior: z}, Parts: 1, Out: out}).Run(t.Context(), "prism"),
 	} {
@@ -239,7 +240,7 @@ func TestRunRefuses(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = (&pipeline.Fit{FitOptions: parts.FitOptions{Inducing: z}, Parts: 2, Out: out}).Run(ctx, "prism")
+	_, err = (&pipeline.Fit{FitOptions: pipeline.FitOptions{Inducing: z}, Parts: 2, Out: out}).Run(ctx, "prism")
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoFileExists(t, out)
 }

@@ -9,15 +9,23 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/sparse/parts"
 	"github.com/funcgp/funcgp/sparse/shard"
 )
 
+// FitOptions are the options of a fit in parts, which workers take as JSON.
+type FitOptions struct {
+	funcgp.OpenOptions
+	Inducing  string // file of the pass, which gpexplain fit --select-only or funcgp.Pass.Save wrote
+	Calibrate string // as of funcgp.MergeOptions
+}
+
 // A Fit is a fit whose passes over the training rows a runner of Beam splits.
 type Fit struct {
-	parts.FitOptions
+	FitOptions
 	Parts int    // at most as many as there are training rows
 	Out   string // file of the posterior
 	// Dir is a directory that all machines share, for files of parts; "" makes one beside
@@ -40,7 +48,7 @@ func (f *Fit) Run(ctx context.Context, runner string) (*result.Fit, error) {
 	if err := absolute(&p.Inducing, &p.Model.File, &p.Data.Source); err != nil {
 		return nil, err
 	}
-	err = fits.with(ctx, text(&p.FitOptions), func(fit *parts.Fit) error {
+	err = fits.with(ctx, text(&p.FitOptions), func(fit *funcgp.Pass) error {
 		if n := fit.Len(); f.Parts < 1 || f.Parts > n {
 			return tooMany(f.Parts, n)
 		}
@@ -66,7 +74,15 @@ func (f *Fit) Run(ctx context.Context, runner string) (*result.Fit, error) {
 	for i := range f.Parts {
 		files = append(files, partFile(dir, shard.Part{Number: i, Of: f.Parts}))
 	}
-	return parts.Merge(ctx, &p.FitOptions, files, sums, f.Out)
+	open := p.OpenOptions
+	open.Fit.Calibrate = p.Calibrate
+	post, err := funcgp.Merge(ctx, files, &funcgp.MergeOptions{OpenOptions: open, Inducing: p.Inducing, Sums: sums, Dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	defer post.Close()
+	report := post.Report(ctx)
+	return &report, post.Save(ctx, f.Out, nil)
 }
 
 // absolute makes paths of files absolute, as workers that run elsewhere take them. Other names stay.

@@ -12,9 +12,9 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/sparse"
-	"github.com/funcgp/funcgp/sparse/parts"
 	"github.com/funcgp/funcgp/sparse/shard"
 )
 
@@ -47,7 +47,7 @@ func decodeTile(data []byte) (*sparse.Tile, error) {
 
 // A Pass is a pass over the training rows, as its workers need to know it.
 type Pass struct {
-	parts.FitOptions // with absolute paths
+	FitOptions // with absolute paths
 	// Dir is where the files of the parts and of the tiles go.
 	Dir string
 	// Identity is what the pass is of. A worker that finds another model, other data or other
@@ -94,11 +94,11 @@ func (f *sumsFn) StartBundle(context.Context, func(int, *sparse.Tile)) error {
 
 // ProcessElement computes a part.
 func (f *sumsFn) ProcessElement(ctx context.Context, p shard.Part, _ func(int, *sparse.Tile)) error {
-	return workerError(fits.with(ctx, f.Options, func(fit *parts.Fit) error {
+	return workerError(fits.with(ctx, f.Options, func(fit *funcgp.Pass) error {
 		if err := f.check(ctx, fit, p); err != nil {
 			return err
 		}
-		sums, err := fit.Part(ctx, p, partFile(f.Dir, p))
+		sums, err := fit.WriteApart(ctx, p, partFile(f.Dir, p))
 		switch {
 		case err != nil:
 			return err
@@ -111,7 +111,7 @@ func (f *sumsFn) ProcessElement(ctx context.Context, p shard.Part, _ func(int, *
 }
 
 // check refuses a part of no rows, and one of another pass than that which was begun.
-func (f *sumsFn) check(ctx context.Context, fit *parts.Fit, p shard.Part) error {
+func (f *sumsFn) check(ctx context.Context, fit *funcgp.Pass, p shard.Part) error {
 	if err := checkPart(p, fit.Len()); err != nil {
 		return err
 	}

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/sparse/parts"
 	"github.com/funcgp/funcgp/sparse/shard"
 )
@@ -23,7 +25,9 @@ type opened[O, T any] struct {
 }
 
 var (
-	fits     = opened[parts.FitOptions, *parts.Fit]{open: parts.OpenFit}
+	fits = opened[FitOptions, *funcgp.Pass]{open: func(ctx context.Context, o *FitOptions) (*funcgp.Pass, error) {
+		return funcgp.OpenPass(ctx, o.Inducing, &o.OpenOptions)
+	}}
 	openings = opened[parts.TermsOptions, *parts.Terms]{open: parts.OpenTerms}
 )
 
@@ -93,7 +97,7 @@ func workerError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s%s%s", begin, job.Message(err.Error()), end)
+	return fmt.Errorf("%s%s%s", begin, job.Message(option.Word(err, option.Flags)), end)
 }
 
 // A RunError says what made a pipeline fail: what a worker said, if one did.

@@ -231,11 +231,16 @@ func CheckProblem(c *cobra.Command, s *Common) error {
 
 // Session reads the model and the data, or those of the file of a posterior.
 func (s *Common) Session(ctx context.Context) (*funcgp.Session, error) {
-	m, d, o := s.Model.ModelOptions, s.Data.DataOptions, s.Task.FitOptions
+	o := s.Options()
 	if s.File != "" {
-		return funcgp.StartFrom(ctx, s.File, &funcgp.OpenOptions{Model: m, Data: d, Fit: o})
+		return funcgp.StartFrom(ctx, s.File, o)
 	}
-	return funcgp.Start(ctx, m, d, &o)
+	return funcgp.Start(ctx, o.Model, o.Data, &o.Fit)
+}
+
+// Options are those of model, data and fit.
+func (s *Common) Options() *funcgp.OpenOptions {
+	return &funcgp.OpenOptions{Model: s.Model.ModelOptions, Data: s.Data.DataOptions, Fit: s.Task.FitOptions}
 }
 
 // Posterior fits the posterior, or reads it from its file. edit, which may be nil, changes the options first.

@@ -1,0 +1,70 @@
+package funcgp
+
+import (
+	"context"
+
+	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
+	"github.com/funcgp/funcgp/internal/problem"
+)
+
+// WithoutRows fits the posterior again without training rows, which have these numbers in the file of the data, by the
+// same method and at the same prior, and calibrates it as this one is. Its mean is the network's output plus what the
+// refit changes by. The posterior must be exact, kept or over parameters. The new one is closed by itself, in any order.
+func (p *Posterior) WithoutRows(ctx context.Context, rows []int) (*Posterior, error) {
+	return p.again(ctx, "a fit without some training rows", func(*job.Job) (*problem.Problem, error) {
+		return p.problem.WithoutRows("the list of rows to leave out", rows)
+	})
+}
+
+// Append is WithoutRows with the training rows of more data, which have the columns or the shape of those that it has:
+// all rows of its classes, or those listed in a file, one number a line, where index is not "". Rows of its own data
+// keep their numbers, and none may be a training row; others are counted on from the last one. A file of a posterior
+// that was fitted to several files holds the training inputs.
+func (p *Posterior) Append(ctx context.Context, source, index string) (*Posterior, error) {
+	return p.again(ctx, "a fit with more training rows", func(c *job.Job) (*problem.Problem, error) {
+		return p.problem.WithRows(ctx, c, source, index)
+	})
+}
+
+// again fits the posterior of another problem, which change makes of its own.
+func (p *Posterior) again(ctx context.Context, what option.Text, change func(c *job.Job) (*problem.Problem, error)) (_ *Posterior, err error) {
+	end, err := p.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	c := p.job.Next()
+	defer func() {
+		if err != nil {
+			c.Close()
+		}
+	}()
+	changed, err := change(c)
+	if err != nil {
+		return nil, named(err)
+	}
+	post, err := p.post.Again(ctx, c, changed, what)
+	if err != nil {
+		return nil, named(err)
+	}
+	q := answering(c, post)
+	q.held = p.held
+	return q, nil
+}
+
+// Distance is how far the mean can be at most from that of a fit that has converged, in prior standard deviations of any
+// function (E19). The posterior must be exact or kept. Of a likelihood that is not concave it bounds nothing.
+func (p *Posterior) Distance(ctx context.Context) (float64, error) {
+	end, err := p.begin()
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	m, err := inference.Counterfactual(ctx, job.FromContext(ctx), p.problem, p.post, "the distance from a fit that has converged")
+	if err != nil {
+		return 0, named(err)
+	}
+	return m.Distance(), nil
+}

@@ -1,0 +1,151 @@
+package funcgp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/sparse"
+	"github.com/funcgp/funcgp/sparse/shard"
+)
+
+// A Pass is the pass of method nystrom over the training rows, which any processes compute in parts: what they have in
+// common is the match, the mode there and the inducing examples, of a file that gpexplain fit --select-only or Save
+// wrote. Merge makes a posterior of all parts. One goroutine at a time uses it.
+type Pass struct {
+	job  *job.Job
+	pass *inference.Pass
+}
+
+// OpenPass opens the file of a pass, with its model and data. The options may be nil. Files that are missing or have
+// changed are an error that names them.
+func OpenPass(ctx context.Context, path string, o *OpenOptions) (*Pass, error) {
+	if path == "" {
+		return nil, errors.New("funcgp: OpenPass takes the file of a pass, which Pass.Save or gpexplain fit --select-only wrote")
+	}
+	s, err := startFrom(ctx, path, problem.InducingFile, o)
+	if err != nil {
+		return nil, err
+	}
+	pass, err := inference.LoadPass(ctx, s.job, s.problem)
+	return s.pass(pass, err)
+}
+
+// pass is a pass of the session, which is closed where err is not nil.
+func (s *Session) pass(pass *inference.Pass, err error) (*Pass, error) {
+	if err != nil {
+		s.Close()
+		return nil, named(err)
+	}
+	return &Pass{s.job, pass}, nil
+}
+
+// NewPass finds the match and the mode, and chooses the inducing examples, as Fit of method nystrom does: the same options
+// choose the same ones in every process. The options may be nil.
+func NewPass(ctx context.Context, m Model, d Data, o *FitOptions) (*Pass, error) {
+	if o == nil {
+		o = &FitOptions{}
+	}
+	fit := *o
+	if fit.Method.Name = cmp.Or(fit.Method.Name, "nystrom"); fit.Method.Name != "nystrom" {
+		return nil, named(job.NotOneOf("method", fit.Method.Name, []string{"nystrom"}))
+	}
+	s, err := Start(ctx, m, d, &fit)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.problem.Grouped(ctx, s.job)
+	var pass *inference.Pass
+	if err == nil {
+		pass, err = inference.NewPass(ctx, s.job, p, inference.FlagsOf(&fit))
+	}
+	return s.pass(pass, err)
+}
+
+// Close closes the files. The pass must not be used any more.
+func (s *Pass) Close() { s.job.Close() }
+
+// Len is the number of training rows.
+func (s *Pass) Len() int { return s.pass.Len() }
+
+// Identity is what all parts must have in common, whichever process computes them.
+func (s *Pass) Identity(ctx context.Context) (shard.Identity, error) {
+	id, err := s.pass.Identity(ctx)
+	return id, named(err)
+}
+
+// Save writes the inducing examples, with the match and the mode, to a file for OpenPass. The report has no part.
+func (s *Pass) Save(ctx context.Context, path string) (*result.Part, error) {
+	if err := s.pass.Save(ctx, path); err != nil {
+		return nil, named(err)
+	}
+	return s.report(path), nil
+}
+
+// WritePart computes a part and writes it to a file. A part without rows is an error.
+func (s *Pass) WritePart(ctx context.Context, part shard.Part, path string) (*result.Part, error) {
+	lo, hi, err := s.pass.WritePart(ctx, part, path)
+	if err != nil {
+		return nil, named(err)
+	}
+	r := s.report(path)
+	r.Part, r.First, r.Examples = part.String(), &lo, hi-lo
+	return r, nil
+}
+
+// WriteApart is WritePart without the sums in the file, which it returns, to be added up elsewhere.
+func (s *Pass) WriteApart(ctx context.Context, part shard.Part, path string) (*sparse.Sums, error) {
+	sums, err := s.pass.WriteApart(ctx, part, path)
+	return sums, named(err)
+}
+
+// report is what files of the pass have in common.
+func (s *Pass) report(path string) *result.Part {
+	r := &result.Part{Schema: "funcgp/part/1", File: path, Bytes: result.FileSize(path), Examples: s.Len(), Inducing: s.pass.Inducing()}
+	r.Rank, r.Rows = s.pass.Rank()
+	return r
+}
+
+// MergeOptions are the options of Merge. The zero value is the default.
+type MergeOptions struct {
+	OpenOptions              // Fit.Calibrate is for the posterior of all parts
+	Inducing    string       // file of the pass where it is not where it was when the parts were computed
+	Sums        *sparse.Sums // of all parts, where the files are those of WriteApart; else nil
+	// Dir is a folder for a temporary file of 8·N·C·(3 + C) bytes for N training rows and C outputs, until Close; "" is
+	// the system's.
+	Dir string
+}
+
+// Merge makes a posterior of the files of all parts of a pass, in any order. The options may be nil. A part that is
+// missing, there twice, damaged or of another pass is refused by the name of its file.
+func Merge(ctx context.Context, files []string, o *MergeOptions) (*Posterior, error) {
+	if o == nil {
+		o = &MergeOptions{}
+	}
+	calibrate := cmp.Or(o.Fit.Calibrate, "loo")
+	if err := inference.CheckCalibration(calibrate); err != nil {
+		return nil, named(err)
+	}
+	open := func(files []string, _ *sparse.Sums) (*shard.Set, error) { return shard.Open(files) }
+	if o.Sums != nil {
+		open = shard.OpenApart
+	}
+	set, err := open(files, o.Sums)
+	if err != nil {
+		return nil, named(err)
+	}
+	s, err := startFrom(ctx, set.Paths()[0], problem.ShardFile, &o.OpenOptions)
+	if err != nil {
+		return nil, err
+	}
+	post, err := inference.MergeSet(ctx, s.job, s.problem, set, o.Inducing, o.Dir, calibrate)
+	if err != nil {
+		s.Close()
+		return nil, named(err)
+	}
+	return answering(s.job, post), nil
+}
