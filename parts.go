@@ -3,11 +3,11 @@ package funcgp
 import (
 	"cmp"
 	"context"
-	"errors"
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/sparse/shard"
@@ -25,7 +25,7 @@ type Pass struct {
 // changed are an error that names them.
 func OpenPass(ctx context.Context, path string, o *OpenOptions) (*Pass, error) {
 	if path == "" {
-		return nil, errors.New("funcgp: OpenPass takes the file of a pass, which Pass.Save or gpexplain fit --select-only wrote")
+		return nil, named(option.Errorf("OpenPass takes the file of a pass, which Pass.Save or {fit select-only} wrote"))
 	}
 	s, err := startFrom(ctx, path, problem.InducingFile, o)
 	if err != nil {
