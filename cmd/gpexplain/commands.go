@@ -15,7 +15,6 @@ import (
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -130,14 +129,16 @@ func (v *verb) command(con *console.Console, common *flags.Common) *cobra.Comman
 		c.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(v.only, f.Name) })
 	}
 	c.SetUsageFunc(usage)
-	for _, list := range []map[string][]string{v.complete, flags.Values} {
-		for flag, values := range list {
-			if c.Flags().Lookup(flag) != nil {
-				// It fails only for a flag that does not exist.
-				_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveDefault))
-			}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		values := v.complete[f.Name]
+		if values == nil {
+			values = option.Values(f.Name)
 		}
-	}
+		if values != nil {
+			// It fails only for a flag that does not exist.
+			_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveDefault))
+		}
+	})
 	c.RunE = func(c *cobra.Command, args []string) error {
 		con.Running = true
 		if v.operand != "" && (len(args) == 0 || len(args) > 1 && !v.several) {
@@ -156,7 +157,7 @@ func (v *verb) command(con *console.Console, common *flags.Common) *cobra.Comman
 		if con.Quiet && con.Verbose {
 			return job.Usagef("--quiet and --verbose exclude each other")
 		}
-		if err := flags.Check(c.Flags(), append(v.rules, flags.Methods, flags.OneOf("calibrate", inference.Calibrations), flags.Between(0, 1, false, "coverage"))); err != nil {
+		if err := flags.Check(c.Flags(), append(v.rules, flags.Methods, flags.OneOf("calibrate"), flags.Between(0, 1, false, "coverage"))); err != nil {
 			return err
 		}
 		if v.check != nil {

@@ -46,7 +46,7 @@ evidence of the network, rows, prior and method of that file.`,
   gpexplain evidence --posterior digits.gp`,
 		flags: s.add, run: s.run, writes: []string{"out", "html"},
 		rules: []flags.Rule{
-			flags.OneOf("form", inference.Forms),
+			flags.OneOf("form", inference.Forms...),
 			flags.For("optimize", "", "per-layer", "normalized-apart", "form", "keep-noise", "out"),
 			flags.Apart(": both say which variances are found", "per-layer", "normalized-apart"),
 			flags.Apart(": both say the prior", "g-prior", "prior"),

@@ -86,7 +86,7 @@ error bar of a term is its standard error over the networks, which were trained 
 		flags: s.add, check: s.check, run: s.run, writes: []string{"html", "csv", "out"}, files: s.files,
 		rules: append(s.part.rules("html", "csv", "by-layer", "influence", "without", "flip", "smallest-flip", "json"),
 			flags.AtLeast(1, "top"),
-			flags.OneOf("terms", kernels),
+			flags.OneOf("terms", kernels...),
 			flags.For("smallest-flip", "", "flip-most", "flip-tries"),
 			flags.AtLeast(1, "flip-most", "flip-tries"),
 			flags.Apart("; ask one after the other", "smallest-flip", "without", "flip"),

@@ -54,7 +54,7 @@ gradient cannot be written in ONNX, is refused by their names.`,
   gpexplain export --posterior digits.gp --top 5 -o explained.onnx`,
 		flags: s.add, run: s.run, writes: []string{"out", "page"},
 		rules: append([]flags.Rule{
-			flags.OneOf("structure", []string{"full", "block", "last-layer", "subnetwork"}),
+			flags.OneOf("structure", []string{"full", "block", "last-layer", "subnetwork"}...),
 			flags.Needed("out", "where to write the ONNX file"),
 			flags.AtLeast(0, "top"),
 			flags.Needs("page", "runtime", ": it runs the graph in the page"),

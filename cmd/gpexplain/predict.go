@@ -83,7 +83,7 @@ training rows, and the probability is at least P, whatever was trained how.`,
 		flags: s.add, check: s.check, run: s.run, writes: []string{"html", "csv"},
 		rules: append([]flags.Rule{
 			flags.AtLeast(1, "samples"),
-			flags.OneOf("link", links),
+			flags.OneOf("link", links...),
 			flags.For("link=mc predictive=bnn latent decoder", "", "samples"),
 		}, flags.Parameters...),
 		complete: map[string][]string{"link": links},

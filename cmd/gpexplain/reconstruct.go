@@ -42,7 +42,7 @@ that are named are filled in first, and the rest is of the row with these.`,
 		flags: s.add, check: s.check, run: s.run, writes: []string{"html"}, reads: []string{"decoder"},
 		rules: []flags.Rule{
 			flags.AtLeast(0, "pictures"),
-			flags.OneOf("tune-prior", []string{"evidence"}),
+			flags.OneOf("tune-prior", []string{"evidence"}...),
 			flags.Apart(": both say the prior precision", "tune-prior", "prior-precision"),
 			flags.Apart(": the precision of a saved posterior is not tuned", "tune-prior", "posterior"),
 		},

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/testref"
 )
@@ -253,7 +253,7 @@ func (r *remedyReader) flags(text string) (remedies [][]edit) {
 
 // remedyValues are words that a message lists after the first value of a flag.
 var remedyValues = map[string][]string{
-	"method": problem.Methods, "calibrate": inference.Calibrations, "structure": inference.Structures, "likelihood": problem.Likelihoods,
+	"method": problem.Methods, "calibrate": option.Values("calibrate"), "structure": option.Values("structure"), "likelihood": option.Values("likelihood"),
 	"select": {"uniform", "stratified", "trace", "greedy"}, "schedule": {"step", "plateau"},
 }
 

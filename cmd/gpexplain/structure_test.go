@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // The full posterior over the parameters predicts as function space does, at θ* and at
@@ -38,7 +38,7 @@ func TestPredictStructures(t *testing.T) {
 				}
 			}
 		}
-		for _, structure := range inference.Structures {
+		for _, structure := range option.Values("structure") {
 			if structure == "full" {
 				continue
 			}

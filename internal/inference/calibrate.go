@@ -18,19 +18,17 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// Calibrations are the values of --calibrate.
-var Calibrations = []string{"loo", "heldout", "none"}
-
-// CheckCalibration refuses another method than Calibrations.
+// CheckCalibration refuses another method than those of the option.
 func CheckCalibration(method string) error {
-	if !slices.Contains(Calibrations, method) {
-		return job.NotOneOf("calibrate", method, Calibrations)
+	if !slices.Contains(option.Values("calibrate"), method) {
+		return job.NotOneOf("calibrate", method, option.Values("calibrate"))
 	}
 	return nil
 }

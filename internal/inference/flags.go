@@ -29,13 +29,6 @@ func FlagsOf(o *problem.FitOptions) *Flags {
 	return &Flags{Method: m.Name, Selection: m.Select, Inducing: m.Inducing, Within: m.Within, Certify: m.Certify, Refit: o.Refit, At: o.Prior.At, Tune: o.Prior.Tune}
 }
 
-// The values of --method, --select and --tune-prior.
-var (
-	Methods    = append(slices.Clone(problem.Methods), methodAuto)
-	Selections = []string{"uniform", "stratified", "trace", "greedy", "rpcholesky", "kmeans", result.SelectStrength}
-	Tunings    = []string{"loo", "evidence", "heldout"}
-)
-
 // methodAuto is the --method that chooses one of the others.
 const methodAuto = "auto"
 
@@ -55,16 +48,16 @@ func IsAt(text string) bool {
 func (s *Flags) Check() error {
 	m := cmp.Or(s.Method, "exact")
 	switch {
-	case !slices.Contains(Methods, m):
-		return fmt.Errorf("there is no method %q; take one of %v", m, Methods)
+	case !slices.Contains(option.Values("method"), m):
+		return fmt.Errorf("there is no method %q; take one of %v", m, option.Values("method"))
 	case s.Inducing < 0 || s.Inducing > 0 && !problem.IsSparse(m) && m != methodAuto:
 		return fmt.Errorf("%d inducing examples are not for the method %s", s.Inducing, m)
 	case s.Within < 0 || s.Within > MostWithin || s.Within > 0 && m != "kept" && m != "nystrom" && m != methodAuto:
 		return fmt.Errorf("rows cannot be left out within %v by the method %s", s.Within, m)
-	case s.Selection != "" && !(slices.Contains(Selections, s.Selection) && problem.IsSparse(m)):
-		return fmt.Errorf("there is no selection %q for the method %s; take one of %v with nystrom or subset", s.Selection, m, Selections)
-	case s.Tune != "" && !slices.Contains(Tunings, s.Tune):
-		return fmt.Errorf("there is no way %q to choose the prior precision; take one of %v", s.Tune, Tunings)
+	case s.Selection != "" && !(slices.Contains(option.Values("select"), s.Selection) && problem.IsSparse(m)):
+		return fmt.Errorf("there is no selection %q for the method %s; take one of %v with nystrom or subset", s.Selection, m, option.Values("select"))
+	case s.Tune != "" && !slices.Contains(option.Values("tune-prior"), s.Tune):
+		return fmt.Errorf("there is no way %q to choose the prior precision; take one of %v", s.Tune, option.Values("tune-prior"))
 	case s.At != "" && !IsAt(s.At):
 		return fmt.Errorf("the precision %s must be a positive number", s.At)
 	}

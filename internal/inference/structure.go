@@ -26,12 +26,6 @@ type WeightFlags struct {
 	Samples    int // of bnn
 }
 
-// Structures and Predictives are the values of --structure and --predictive.
-var (
-	Structures  = []string{"full", "diag", "block", "kfac", "kfac-damped", "last-layer", "subnetwork", "chain"}
-	Predictives = []string{"glm", "bnn", "linear"}
-)
-
 // InWeights tells whether the answers come from a posterior over the parameters.
 func (s *WeightFlags) InWeights() bool { return s.Structure != "" || s.Predictive == "bnn" }
 

@@ -33,11 +33,15 @@ const (
 	Members              // who sends a request to the server
 )
 
-// An Option is one of the options that messages name.
+// An Option is a value that a program, a command line or a request may give.
 type Option struct {
-	Name   string // the flag without its dashes
-	Go     string // a field of package funcgp, or a function of it that makes a value; "" where a program cannot say it
-	Member string // the member of a request; "" where there is none
+	Name    string   // the flag without its dashes
+	Go      string   // a field of package funcgp, or a function of it that makes a value; "" where a program cannot say it
+	Member  string   // the member of a request; "" where there is none
+	Help    string   // what the flag does, with the name of its value in back quotes; "" where verbs differ
+	Default string   // as a flag has it; "" where that depends on model and data, or is nothing
+	Values  []string // those that there are; nil for any
+	Kept    bool     // the file of a posterior says it, and one that is given beside the file must agree
 }
 
 // Find returns the option with a name. One that is not in the table is a flag alone.
@@ -47,6 +51,9 @@ func Find(name string) Option {
 	}
 	return Option{Name: name}
 }
+
+// Values are those that an option may have, nil for any.
+func Values(name string) []string { return Find(name).Values }
 
 // in is the option in words: its flag where the audience has no name for it.
 func (o Option) in(w Words) string {

@@ -174,7 +174,7 @@ func (s *TaskFlags) check() error {
 	case s.Likelihood == "":
 		return nil
 	case !isLikelihood(s.Likelihood):
-		return job.NotOneOf("likelihood", s.Likelihood, Likelihoods)
+		return job.NotOneOf("likelihood", s.Likelihood, option.Values("likelihood"))
 	case s.NoiseVariance != nil && !HasNoise(LikelihoodNamed(s.Likelihood)):
 		return job.Usagef("{noise-variance} is for {likelihood=gaussian}, not %s", s.Likelihood)
 	case s.LabelSmoothing != nil && !HasClasses(LikelihoodNamed(s.Likelihood)):

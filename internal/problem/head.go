@@ -30,7 +30,7 @@ func appliesHead(lik glm.Likelihood, h head.Head) bool {
 
 // HeadLikelihood is the name of the likelihood that applies the head of a network by itself, "" for none.
 func HeadLikelihood(n *network.Network) string {
-	for _, name := range Likelihoods {
+	for _, name := range option.Values("likelihood") {
 		if appliesHead(LikelihoodNamed(name), n.Head()) {
 			return name
 		}

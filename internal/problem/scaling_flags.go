@@ -45,8 +45,8 @@ func isJSON(text string) bool { return strings.HasSuffix(strings.ToLower(text), 
 func parseScaling(o *FitOptions) (s scalingFlags, err error) {
 	s = scalingFlags{cmp.Or(o.Standardize, "auto"), numbersFlag{"input-mean", o.InputMean}, numbersFlag{"input-sd", o.InputSD},
 		numbersFlag{"target-mean", o.TargetMean}, numbersFlag{"target-sd", o.TargetSD}}
-	if !slices.Contains(Standardizations, s.Standardize) {
-		return s, job.NotOneOf("standardize", s.Standardize, Standardizations)
+	if !slices.Contains(option.Values("standardize"), s.Standardize) {
+		return s, job.NotOneOf("standardize", s.Standardize, option.Values("standardize"))
 	}
 	for _, f := range []*numbersFlag{&s.InputMean, &s.InputSD} {
 		if f.given() && s.Standardize != "auto" {

@@ -17,7 +17,6 @@ type setting struct {
 	flag   string
 	named  bool                        // a file that it names counts by its checksum
 	fitted func(h *SavedHeader) string // what was fitted, whether the flag was given or not; nil or "" where that says nothing
-	plain  string                      // the default
 }
 
 // settings are compared in this order.
@@ -25,10 +24,10 @@ var settings = []setting{
 	{flag: "outputs"},
 	{flag: "method", fitted: func(h *SavedHeader) string { return h.Fit.Method }},
 	{flag: "inducing", fitted: func(h *SavedHeader) string { return strconv.Itoa(int(h.Fit.Inducing)) }},
-	{flag: "within", plain: "0"},
-	{flag: "certify", plain: "false"},
+	{flag: "within"},
+	{flag: "certify"},
 	{flag: "select", fitted: func(h *SavedHeader) string { return h.Select }},
-	{flag: "at", plain: "match", fitted: func(h *SavedHeader) string {
+	{flag: "at", fitted: func(h *SavedHeader) string {
 		if h.Fit.Match == nil {
 			return ""
 		}
@@ -56,7 +55,7 @@ var settings = []setting{
 		}
 		return number(float64(*h.Fit.NoiseVariance))
 	}},
-	{flag: "standardize", plain: "auto", fitted: func(h *SavedHeader) string {
+	{flag: "standardize", fitted: func(h *SavedHeader) string {
 		return map[bool]string{true: "no"}[h.Scaling.Inputs == "" && h.Scaling.Targets == ""]
 	}},
 	{flag: "input-mean", named: true},
@@ -137,7 +136,7 @@ func (v *SavedFile) agree(ctx context.Context, f *Flags, kind FileKind) error {
 		}
 		kept, ok := v.Header.Flags[s.flag]
 		if !ok && v.Header.Flags != nil {
-			kept = s.plain
+			kept = option.Find(s.flag).Default
 		}
 		if typed != said && (typed != kept || kept == "") {
 			return v.differs(s.flag, text, said)

@@ -12,9 +12,6 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// Standardizations are the values of --standardize.
-var Standardizations = []string{"auto", "yes", "sample", "robust", "minmax", "signed", "255", "no"}
-
 // tableWays are the ways in which columns of a table are scaled, the likeliest first of those with the same answers.
 var tableWays = []tableWay{
 	{"no", "inputs as they are"},

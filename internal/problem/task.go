@@ -18,15 +18,12 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// Likelihoods are the values of --likelihood, with a number for R.
-var Likelihoods = []string{"gaussian", "bernoulli", "categorical", "poisson", "negative-binomial:R", "heteroscedastic"}
-
 func isLikelihood(name string) bool {
 	if r, ok := strings.CutPrefix(name, "negative-binomial:"); ok {
 		_, err := negativeBinomial(r)
 		return err == nil
 	}
-	return slices.Contains(Likelihoods, name)
+	return slices.Contains(option.Values("likelihood"), name)
 }
 
 // negativeBinomial returns the likelihood of a dispersion in decimals.

@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse/shard"
@@ -51,8 +52,8 @@ func (q Question) checked() (Question, problem.RowFlags, error) {
 		return q, which, job.Usagef("{top=%d} must be at least 1", q.Top)
 	case q.Terms != "posterior" && q.Terms != "raw":
 		return q, which, job.NotOneOf("terms", q.Terms, []string{"posterior", "raw"})
-	case !slices.Contains(inference.Calibrations, q.Calibrate):
-		return q, which, job.NotOneOf("calibrate", q.Calibrate, inference.Calibrations)
+	case !slices.Contains(option.Values("calibrate"), q.Calibrate):
+		return q, which, job.NotOneOf("calibrate", q.Calibrate, option.Values("calibrate"))
 	}
 	return q, which, which.Check()
 }

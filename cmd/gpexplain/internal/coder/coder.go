@@ -55,7 +55,7 @@ func (f *Flags) Check(c *cobra.Command) error {
 	return flags.Check(c.Flags(), []flags.Rule{
 		flags.AtLeast(1, "samples"),
 		flags.Apart(": the code is what the encoder gives", "latent", "decoder"),
-		flags.OneOf("curvature", autoencoder.CurvatureNames()),
+		flags.OneOf("curvature", autoencoder.CurvatureNames()...),
 	})
 }
 

@@ -83,8 +83,8 @@ func (t *TrainFlags) Check(c *cobra.Command, arch string) error {
 		return job.Usagef("--arch %q: %s", arch, strings.TrimPrefix(err.Error(), "autoencoder: "))
 	}
 	return flags.Check(c.Flags(), []flags.Rule{
-		flags.OneOf("curvature", autoencoder.CurvatureNames()),
-		flags.OneOf("online-rule", autoencoder.RuleNames()),
+		flags.OneOf("curvature", autoencoder.CurvatureNames()...),
+		flags.OneOf("online-rule", autoencoder.RuleNames()...),
 		flags.Between(0, 1, false, "online-memory"),
 	})
 }

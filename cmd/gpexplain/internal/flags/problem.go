@@ -20,6 +20,7 @@ import (
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -49,46 +50,46 @@ func Problem(c *cobra.Command, con *console.Console, s *Common, withModel bool) 
 	f, o := c.Flags(), &s.Task.FitOptions
 	s.console = con
 	if withModel {
-		f.StringVar(&s.Model.File, "model", "", "trained network, an ONNX `FILE` (default the built-in network); explain takes several, A,B,...")
-		f.StringVar(&s.Model.Output, "output", "", "`NAME` of the tensor that is the output f: of several outputs, or any inside the graph")
-		f.StringArrayVar(&s.bind, "bind", nil, "`NAME=VALUE` of what a model leaves open: the size of a dimension, height=48; one number that an input is in all its elements, sr=16000 or state=0; or the shape of an input, x=n,3,48,192 with n for the examples; once for each name")
-		f.StringArrayVar(&s.inputColumns, "input-columns", nil, "`INPUT=COLUMNS` of the data that an input of the model takes, by name, a:c or 0-9, for example x=age,income; once for each input (default the columns in order)")
-		f.StringVar(&o.Outputs, "outputs", "", "of many classes, tell apart those of this `LIST`, such as 3,17 or cat,dog, or the K most probable with top:K, and take the others as one class; all takes every class (default top:10 of more than 100 classes)")
+		f.StringVar(&s.Model.File, "model", "", help("model"))
+		f.StringVar(&s.Model.Output, "output", "", help("output"))
+		f.StringArrayVar(&s.bind, "bind", nil, help("bind"))
+		f.StringArrayVar(&s.inputColumns, "input-columns", nil, help("input-columns"))
+		f.StringVar(&o.Outputs, "outputs", "", help("outputs"))
 	}
-	f.StringVar(&s.Data.Source, "data", "", "rows from `NAME|DIR|FILE`: digits (synthetic; digits:TRAIN,TEST sets how many), mnist (downloaded once), a directory of IDX files, a CSV file with a header, plain or .gz, or NumPy's .npy or .npz; CSV and .npy files also by a pattern in quotes, 'x-*.npy', or a list a.csv,b.csv (default digits)")
-	f.StringVar(&s.classes, "classes", "", "keep the rows of these classes, in this `ORDER`, for example 4,9 or no,yes")
-	f.StringVar(&s.classNames, "class-names", "", "`NAMES` of the classes in the order of the outputs, for example repaid,default, or of several labels a row (default the model's, else the words of the data, sorted, or the target columns)")
-	f.StringVar(&s.Data.ID, "id", "", "`COLUMN` of a CSV file that names the rows and is no feature, or array of a .npz file")
-	f.StringVar(&s.Data.RowWeights, "row-weights", "", "`COLUMN` of a CSV file with the weights of the training rows in the loss, numbers of 0 or more, which is no feature, or array of a .npz file: a row of weight 2 counts as two equal rows, and one of weight 0 as none")
-	f.IntVar(&s.Data.TrainCount, "train-count", 0, "train on the first `N` kept rows (default all, or those that the model records)")
-	f.StringVar(&s.Data.TrainFile, "train-index", "", "train on the rows listed in `FILE`, one row number a line")
-	f.StringVar(&s.Data.Target, "target", "", "target `COLUMN` of a CSV file, or several as a,b, one for each output: numbers, or labels 0 and 1 of which a row has any number (default the last); of .npz the array, of .npy the file")
-	OptionalInt(c, &s.Data.Split, "split", "take the parts of a CSV file from split `K` of FILE.splits.csv")
-	f.StringVar(&s.Data.TestFile, "test-data", "", "take the test rows of a CSV file from a second `FILE`")
-	f.StringVar(&s.Data.ValidFile, "valid-data", "", "take the validation rows of a CSV file from another `FILE`; predictions are calibrated on them with --calibrate heldout")
-	f.StringVar(&o.Likelihood, "likelihood", "", "`NAME` of the likelihood: gaussian, bernoulli of two classes or of labels of which a row has any number, categorical, poisson, negative-binomial:R of counts with the variance μ + μ²/R, or heteroscedastic, whose outputs are the means and then the log noise variances (default the model's, else by the targets)")
-	OptionalFloat(c, &o.Prior.Precision, "prior-precision", "precision `X` of the Gaussian prior on every parameter: of a training, of the evidence, or of answers in place of the match (default the model's, else 1; see --at)")
-	OptionalFloat(c, &o.Prior.WeightDecay, "weight-decay", "the prior precision of the training by the weight decay `X`, λ, of torch.optim.SGD or Adam on a mean loss of N training rows: N·λ, N·C·λ of C labels a row, or N·λ/(2σ²) for MSELoss (AdamW's decay is no such prior)")
-	f.StringVar(&o.ClassWeights, "class-weights", "", "weights of the classes in the loss of the training, as weight= or pos_weight= of PyTorch: `CLASS=W,...`, 1 for those not named, or balanced for N/(C·n) of a class with n of the N training rows; of several labels a row, the weights of the rows that have each, LABEL=W, or balanced for the rows without over those with it; the posterior is fitted to that loss, and probabilities are for classes as often as they occur (default the model's)")
-	OptionalFloat(c, &o.LabelSmoothing, "label-smoothing", "label smoothing `X` in the loss of the training, ε of the shares (1−ε)y + ε/C of C classes as PyTorch has it; the posterior is fitted to that loss (default the model's)")
+	f.StringVar(&s.Data.Source, "data", "", help("data"))
+	f.StringVar(&s.classes, "classes", "", help("classes"))
+	f.StringVar(&s.classNames, "class-names", "", help("class-names"))
+	f.StringVar(&s.Data.ID, "id", "", help("id"))
+	f.StringVar(&s.Data.RowWeights, "row-weights", "", help("row-weights"))
+	f.IntVar(&s.Data.TrainCount, "train-count", 0, help("train-count"))
+	f.StringVar(&s.Data.TrainFile, "train-index", "", help("train-index"))
+	f.StringVar(&s.Data.Target, "target", "", help("target"))
+	OptionalInt(c, &s.Data.Split, "split", help("split"))
+	f.StringVar(&s.Data.TestFile, "test-data", "", help("test-data"))
+	f.StringVar(&s.Data.ValidFile, "valid-data", "", help("valid-data"))
+	f.StringVar(&o.Likelihood, "likelihood", "", help("likelihood"))
+	OptionalFloat(c, &o.Prior.Precision, "prior-precision", help("prior-precision"))
+	OptionalFloat(c, &o.Prior.WeightDecay, "weight-decay", help("weight-decay"))
+	f.StringVar(&o.ClassWeights, "class-weights", "", help("class-weights"))
+	OptionalFloat(c, &o.LabelSmoothing, "label-smoothing", help("label-smoothing"))
 	if withModel {
-		f.BoolVar(&con.Force, "force", false, "answer even where the outputs are those of the classes in another order, which is an error otherwise")
-		f.StringVar(&o.Prior.File, "prior", "", "take the prior, and the noise variance of the gaussian likelihood, from `FILE`, which gpexplain evidence --optimize wrote")
+		f.BoolVar(&con.Force, "force", false, help("force"))
+		f.StringVar(&o.Prior.File, "prior", "", help("prior"))
 	}
-	OptionalFloat(c, &o.NoiseVariance, "noise-variance", "noise variance `X` of the gaussian likelihood (default the model's, else 1; of answers at the match by leave-one-out)")
-	f.StringSliceVar(&s.Model.Freeze, "freeze", nil, "tensors of the model that are not parameters, as inspect names them: `NAME,...`")
-	f.StringSliceVar(&s.Model.Learn, "learn", nil, "tensors of the model that are parameters, though they were taken for constants, as inspect names them: `NAME,...`")
+	OptionalFloat(c, &o.NoiseVariance, "noise-variance", help("noise-variance"))
+	f.StringSliceVar(&s.Model.Freeze, "freeze", nil, help("freeze"))
+	f.StringSliceVar(&s.Model.Learn, "learn", nil, help("learn"))
 	// What was done to inputs and targets outside the network
-	f.StringVar(&o.Standardize, "standardize", "", "`WAY` in which inputs are scaled by the training rows: yes (less their mean, over their deviation, by column or by channel), sample (with deviations over N − 1), robust (less their median, over their interquartile range), minmax (by their range to 0 to 1), signed (to −1 to 1), 255 (divided by it), or no (inputs and targets as they are); auto goes by the model's metadata, else guesses by what the network does on its training rows, targets and counts too, and says so, with a warning where two ways with other answers are near")
-	f.StringVar(&s.inputMean, "input-mean", "", "subtract these means from the inputs before the network: `X,...`, one for all, a channel or a column, or a JSON file; pixels run from 0 to 1")
-	f.StringVar(&s.inputSD, "input-sd", "", "divide the inputs by these deviations: `X,...`, or a JSON file")
-	f.StringVar(&s.targetMean, "target-mean", "", "mean `X` of the targets that the network was trained on standardized; results are in the units of the data")
-	f.StringVar(&s.targetSD, "target-sd", "", "deviation `X` of those targets")
-	f.Uint64Var(&o.Seed, "seed", 0, "seed `N` of training, of --select, the error report, and of predict --link mc and --predictive bnn (default 0)")
-	f.BoolVar(&con.JSON, "json", false, "write JSON to standard output")
-	f.BoolVar(&con.Strict, "strict", false, "exit with status 1 on a warning, and at once on one that the network does not suit the data or the prior; what is said on reading the model does not count")
-	f.BoolVar(&con.Quiet, "quiet", false, "write nothing to standard error but an error")
-	f.BoolVar(&con.Verbose, "verbose", false, "say on standard error what is done")
+	f.StringVar(&o.Standardize, "standardize", "", help("standardize"))
+	f.StringVar(&s.inputMean, "input-mean", "", help("input-mean"))
+	f.StringVar(&s.inputSD, "input-sd", "", help("input-sd"))
+	f.StringVar(&s.targetMean, "target-mean", "", help("target-mean"))
+	f.StringVar(&s.targetSD, "target-sd", "", help("target-sd"))
+	f.Uint64Var(&o.Seed, "seed", 0, help("seed"))
+	f.BoolVar(&con.JSON, "json", false, help("json"))
+	f.BoolVar(&con.Strict, "strict", false, help("strict"))
+	f.BoolVar(&con.Quiet, "quiet", false, help("quiet"))
+	f.BoolVar(&con.Verbose, "verbose", false, help("verbose"))
 	Limits(c, &s.Process)
 }
 
@@ -99,16 +100,16 @@ func Rows(c *cobra.Command, s *problem.RowFlags, verb, fallback string) {
 	f.StringVar(&s.TestIndex, "test-index", "", verb+" the test rows listed in `FILE`, one row number a line, in that order")
 	f.BoolVar(&s.All, "all", false, verb+" all test rows")
 	f.StringVar(&s.Input, "input", "", verb+" rows of your own from `FILE`, a folder of pictures, or - for standard input: a PNG or JPEG picture, CSV (.gz or not) or NumPy's .npy and .npz, with any number of rows")
-	f.StringVar(&s.Invert, "invert", "", "`yes|no`: pictures of --input are dark ink on light paper or not (default found by their borders, and said)")
+	f.StringVar(&s.Invert, "invert", "", help("invert"))
 	f.Lookup("invert").NoOptDefVal = "yes"
 }
 
 // Limits defines the flags that bound what the process takes.
 func Limits(c *cobra.Command, s *Process) {
 	f := c.Flags()
-	f.StringVar(&s.profile, "profile", "", "write a `KIND` of profile, cpu, mem or trace, to the current directory")
-	f.IntVar(&s.workers, "workers", 0, "let `N` goroutines work at a time (default one a processor)")
-	f.StringVar(&s.memory, "max-memory", "", "take at most this much memory, a `SIZE` such as 4GiB (default 80 % of what is free)")
+	f.StringVar(&s.profile, "profile", "", help("profile"))
+	f.IntVar(&s.workers, "workers", 0, help("workers"))
+	f.StringVar(&s.memory, "max-memory", "", help("max-memory"))
 }
 
 // Apply sets what concerns the whole process and returns what undoes it.
@@ -261,6 +262,15 @@ func (s *Common) Inference() *inference.Flags { return inference.FlagsOf(&s.Task
 
 // Calibrate is --calibrate with its default.
 func (s *Common) Calibrate() string { return cmp.Or(s.Task.Calibrate, "loo") }
+
+// help is what the table of options says that a flag does.
+func help(name string) string { return option.Find(name).Help }
+
+// define defines a flag of text by the table of options.
+func define(f *pflag.FlagSet, name string) {
+	o := option.Find(name)
+	f.String(name, o.Default, o.Help)
+}
 
 // assigned are the values of a flag of NAME=VALUE by name, nil for none. what says what they are.
 func assigned(list []string, cut func(string) (string, string), flag, what string) (map[string]string, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // A Rule is what the values of some flags must satisfy. It changes none of them.
@@ -57,8 +58,12 @@ func Between(lo, hi float64, closed bool, names ...string) Rule {
 	})
 }
 
-// OneOf is for a flag whose value is one of a list, or empty where that is the default.
-func OneOf(flag string, values []string) Rule {
+// OneOf is for a flag whose value is one of a list, by default that of the table of options, or empty where that is the
+// default.
+func OneOf(flag string, values ...string) Rule {
+	if values == nil {
+		values = option.Values(flag)
+	}
 	return func(f *pflag.FlagSet) error {
 		if x := f.Lookup(flag); x != nil && x.Value.String() != x.DefValue && !slices.Contains(values, x.Value.String()) {
 			return job.NotOneOf(flag, x.Value.String(), values)
