@@ -97,7 +97,7 @@ func TestGuessOfScalerOfAllRows(t *testing.T) {
 			continue
 		}
 		require.Contains(t, said, "with inputs standardized by training and test rows")
-		require.Contains(t, said, fmt.Sprintf("or --input-mean %.6g, --input-sd %.6g for the other", mean, sd))
+		require.Contains(t, said, fmt.Sprintf("or FitOptions.InputMean %.6g, FitOptions.InputSD %.6g for the other", mean, sd))
 	}
 }
 
@@ -210,8 +210,8 @@ func TestGuessOfNearTargets(t *testing.T) {
 		_, said = m.scaling(t, &given)
 	}
 	require.Contains(t, said, "warning: It is not sure how the network was trained: with ")
-	require.Regexp(t, "Give --target-mean 0, --target-sd 1 to keep what is taken, or --target-mean 0.03, --target-sd 1.05[0-9]* for the other.|"+
-		"Give --target-mean 0.03, --target-sd 1.05 to keep what is taken, or --target-mean 0, --target-sd 1 for the other.", said)
+	require.Regexp(t, "Give FitOptions.TargetMean 0, FitOptions.TargetSD 1 to keep what is taken, or FitOptions.TargetMean 0.03, FitOptions.TargetSD 1.05[0-9]* for the other.|"+
+		"Give FitOptions.TargetMean 0.03, FitOptions.TargetSD 1.05 to keep what is taken, or FitOptions.TargetMean 0, FitOptions.TargetSD 1 for the other.", said)
 	settled := given
 	settled.TargetMean, settled.TargetSD = Numbers{Values: []float64{.03}}, Numbers{Values: []float64{1.05}}
 	_, said = m.scaling(t, &settled)

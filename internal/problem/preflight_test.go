@@ -270,7 +270,7 @@ func TestPreflightFindsTargetScale(t *testing.T) {
 	_, warnings, err := p.Preflight(t.Context(), &AtTheta{F: f})
 	require.NoError(t, err)
 	require.NotEmpty(t, warnings)
-	require.ErrorContains(t, warnings[0], fmt.Sprintf("it was trained on scaled targets. Give --target-mean %.6g, --target-sd %.6g", mean, sd))
+	require.ErrorContains(t, warnings[0], fmt.Sprintf("it was trained on scaled targets. Give FitOptions.TargetMean %.6g, FitOptions.TargetSD %.6g", mean, sd))
 	// Outputs of the right mean but a tenth of the size.
 	f.Apply(func(i, _ int, _ float64) float64 { return mean + (l.f.At(i, 0)-mean)/10 }, f)
 	_, warnings, err = p.Preflight(t.Context(), &AtTheta{F: f})
