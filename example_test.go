@@ -20,6 +20,7 @@ import (
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/sparse/shard"
@@ -490,6 +491,37 @@ func ExampleRows_ID() {
 	fmt.Printf("%q\n", must(p.TestRows(ctx, 24)).ID(0))
 	// Output:
 	// ""
+}
+
+// The label of a row by its number.
+func ExampleRows_Label() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	fmt.Println(must(p.TestRows(ctx, 24)).Label(0))
+	// Output:
+	// 9
+}
+
+// What messages call a row.
+func ExampleRows_Name() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	fmt.Println(must(p.TestRows(ctx, 24)).Name(0))
+	// Output:
+	// digits (seed 0): test row 24
+}
+
+// At which row numbers went wrong.
+func ExampleRows_Located() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	err := &gp.NotFiniteError{What: "mean", Row: 1, Value: math.Inf(1)}
+	fmt.Println(must(p.TestRows(ctx, 6, 24)).Located(err))
+	// Output:
+	// funcgp: digits (seed 0): test row 24: the mean (output 0) is +Inf; check the numbers there, or give another Precision
 }
 
 // The outputs of the network and their Jacobian, for packages below.

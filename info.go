@@ -7,6 +7,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/problem"
 )
 
 // Info says what a posterior is of.
@@ -61,14 +62,20 @@ func (p *Posterior) Pictures(ctx context.Context, err *error) func(row result.In
 
 // Info says what the posterior is of.
 func (p *Posterior) Info() Info {
-	d, f := p.problem.Examples.Data, p.reportOf(job.New(nil), p.post)
-	out := Info{Method: f.Method, Likelihood: p.problem.Task.Likelihood.Name(), PriorPrecision: f.PriorPrecision, PriorPrecisionOrigin: f.PriorPrecisionOrigin, NoiseVariance: result.Undefined(),
-		LogEvidence: f.LogEvidence, Bound: f.Bound, Examples: f.Examples, Parameters: f.Parameters, Outputs: f.Outputs,
-		InputShape: slices.Clone(d.Shape), Columns: slices.Clone(d.Columns), Target: d.Target, Classes: p.Classes(), Labels: p.Labels()}
+	f, out := p.reportOf(job.New(nil), p.post), infoOf(p.problem)
+	out.Method, out.PriorPrecision, out.PriorPrecisionOrigin, out.NoiseVariance = f.Method, f.PriorPrecision, f.PriorPrecisionOrigin, result.Undefined()
+	out.LogEvidence, out.Bound, out.Examples, out.Parameters, out.Outputs = f.LogEvidence, f.Bound, f.Examples, f.Parameters, f.Outputs
 	if f.NoiseVariance != nil {
 		out.NoiseVariance = *f.NoiseVariance
 	}
 	return out
+}
+
+// infoOf says what the rows and the outputs of a problem are.
+func infoOf(p *problem.Problem) Info {
+	d, t := p.Examples.Data, p.Task
+	return Info{Likelihood: t.Likelihood.Name(), InputShape: slices.Clone(d.Shape), Columns: slices.Clone(d.Columns), Target: d.Target,
+		Classes: slices.Clone(t.ClassNames()), Labels: slices.Clone(t.LabelNames)}
 }
 
 // Card is all that a model card says, which report.WriteCard writes. Its errors are those of Record.

@@ -38,6 +38,21 @@ func (r *Rows) Index(i int) int { return r.asked.Row(i) }
 // ID is the name of row i, "" for none.
 func (r *Rows) ID(i int) string { return problem.IDOf(r.asked, i) }
 
+// Label is the number of the label of row i in the data; NaN of a row without a label or with a target that is a number.
+func (r *Rows) Label(i int) result.Float {
+	if r.asked.Labels == nil {
+		return result.Undefined()
+	}
+	return result.Float(r.asked.OwnLabel(i))
+}
+
+// Name names row i for messages, by its file, its part of the data and its number.
+func (r *Rows) Name(i int) string { return r.asked.Name(i) }
+
+// Located returns an error, which may be nil, of a package below this one that computed with the rows. It says at which of
+// them numbers went wrong, where the error has its place, and what helps.
+func (r *Rows) Located(err error) error { return named(problem.ExplainError(r.asked, err)) }
+
 // Source gives the rows to packages below this one, linearized anew in each pass, until ctx is done. It must not be used
 // after the posterior is closed.
 func (r *Rows) Source(ctx context.Context) linearize.Source {

@@ -63,6 +63,13 @@ func startFrom(ctx context.Context, path string, kind problem.FileKind, o *OpenO
 }
 
 func start(ctx context.Context, m *Model, d *Data, o *FitOptions, path string, kind problem.FileKind) (*Session, error) {
+	return openSession(ctx, m, d, o, path, func(c *job.Job, f *problem.Flags) (*problem.Problem, error) {
+		return problem.OpenFile(ctx, c, f, path, kind)
+	})
+}
+
+// openSession reads a model and data, or those of the file of a posterior, in a way of its own.
+func openSession(ctx context.Context, m *Model, d *Data, o *FitOptions, path string, open func(c *job.Job, f *problem.Flags) (*problem.Problem, error)) (*Session, error) {
 	f := &problem.Flags{Model: problem.ModelFlags{ModelOptions: *m}, Data: problem.DataFlags{DataOptions: *d}, Task: problem.TaskFlags{FitOptions: *o}}
 	var err error
 	if d.X != nil {
@@ -78,7 +85,7 @@ func start(ctx context.Context, m *Model, d *Data, o *FitOptions, path string, k
 		s.job.Listener = job.Progress(o.Progress)
 	}
 	s.job.Force = s.job.Force || o.Force
-	if s.problem, err = problem.OpenFile(ctx, s.job, f, path, kind); err != nil {
+	if s.problem, err = open(s.job, f); err != nil {
 		s.Close()
 		return nil, named(err)
 	}

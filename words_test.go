@@ -49,7 +49,7 @@ func TestErrorsNameGo(t *testing.T) {
 		if !ok {
 			where, field = "", o.Go
 		}
-		found := false
+		_, found := reflect.TypeFor[*TrainingSet]().MethodByName(field)
 		for of, value := range map[string]any{"Model": Model{}, "Data": Data{}, "Method": Method{}, "FitOptions": FitOptions{}, "SaveOptions": SaveOptions{}, "PredictOptions": PredictOptions{}, "ExplainOptions": ExplainOptions{}, "Limits": Limits{}} {
 			if _, has := reflect.TypeOf(value).FieldByName(field); has && (where == "" || where == of) {
 				found = true

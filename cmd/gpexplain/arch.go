@@ -5,9 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -49,30 +47,12 @@ func parseArch(name, activation string, drop float64) (*arch, error) {
 	return a, nil
 }
 
-// outputs returns C for data, a likelihood and classes, which may be "" and nil:
-// the mlp's last width, else one for two classes or a regression, else one a
-// class.
-func (a *arch) outputs(d *dataset.Data, likelihood string, classes []int) int {
-	if a.widths != nil {
-		return a.widths[len(a.widths)-1]
+// outputs is the mlp's last width; 0 for the number that suits the data.
+func (a *arch) outputs() int {
+	if a.widths == nil {
+		return 0
 	}
-	if _, several := d.SeveralLabels(); several && (likelihood == "" || likelihood == "bernoulli") {
-		return d.Train.Width()
-	}
-	if problem.HasLogVariances(problem.LikelihoodNamed(likelihood)) {
-		return 2
-	}
-	if !d.IntegerLabels || likelihood != "" && !problem.HasClasses(problem.LikelihoodNamed(likelihood)) {
-		return 1
-	}
-	k := len(classes)
-	if k == 0 {
-		k = len(d.Classes())
-	}
-	if k == 2 && (likelihood == "" || !problem.IsSoftmax(problem.LikelihoodNamed(likelihood))) {
-		return 1
-	}
-	return k
+	return a.widths[len(a.widths)-1]
 }
 
 // layers returns the architecture with c outputs.

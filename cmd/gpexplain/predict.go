@@ -14,7 +14,6 @@ import (
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 )
 
 type predictVerb struct {
@@ -131,8 +130,9 @@ func (s *predictVerb) check(c *cobra.Command) error {
 }
 
 func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
-	if s.coder.Asked() || problem.IsAutoencoder(ctx, &s.common.Flags) {
-		return coder.Predict(ctx, c, &s.common.Flags, &s.coder, &s.which)
+	m, o := s.common.Model.ModelOptions, &s.common.Task.FitOptions
+	if s.coder.Asked() || funcgp.IsAutoencoder(ctx, m, o.Limits) {
+		return coder.Predict(ctx, c, m, s.common.Data.DataOptions, o, &s.coder, &s.which)
 	}
 	session, err := s.common.Session(ctx)
 	if err != nil {

@@ -5,18 +5,18 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/coder"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/glm/autoencoder"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/problem"
 )
 
 // A reconstructVerb shows what an autoencoder makes of rows.
 type reconstructVerb struct {
 	common flags.Common
 	coder  coder.Flags
-	which  problem.RowFlags
+	which  funcgp.Query
 	shown  coder.Shown
 }
 
@@ -69,5 +69,5 @@ func (s *reconstructVerb) check(c *cobra.Command) error {
 }
 
 func (s *reconstructVerb) run(ctx context.Context, c *console.Console) error {
-	return coder.Reconstruct(ctx, c, &s.common.Flags, &s.coder, &s.which, &s.shown)
+	return coder.Reconstruct(ctx, c, s.common.Model.ModelOptions, s.common.Data.DataOptions, &s.common.Task.FitOptions, &s.coder, &s.which, &s.shown)
 }

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/coder"
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -68,8 +68,10 @@ func TestAutoencoder(t *testing.T) {
 
 	// The upper half is filled in from the lower one, whatever is there.
 	filled := requireRows(t, "reconstruct-row", "reconstruct-summary", succeed(t, slices.Concat(show, []string{"--index", "3,4", "--missing", "0-390,391", "--json", "--html", file("filled.html")})...))
-	digits := testref.Must(dataset.Open(t.Context(), "digits:120,20", nil))(t)
-	x := testref.Must(digits.Test.Select(&dataset.SelectOptions{Rows: []int{3, 4}}))(t).Matrix()
+	set := testref.Must(funcgp.OpenAutoencoder(t.Context(), funcgp.Model{File: file("a.onnx")}, funcgp.Data{Source: "digits:120,20"}, nil, ""))(t)
+	defer set.Close()
+	x, _, _, err := set.Examples(t.Context(), testref.Must(set.Select(t.Context(), &funcgp.Query{Index: "3,4"}, 0))(t))
+	require.NoError(t, err)
 	for i, r := range filled {
 		require.Equal(t, result.Floats(x.RawRowView(i)[392:]), r.Filled[392:])
 		require.NotEqual(t, result.Floats(x.RawRowView(i)[:392]), r.Filled[:392])

@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/spf13/cobra"
-	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/coder"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/result"
@@ -16,9 +17,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/linearize/train"
@@ -115,6 +114,7 @@ func (s *trainVerb) check(c *cobra.Command) error {
 }
 
 func (s *trainVerb) run(ctx context.Context, c *console.Console) error {
+	data, o := s.common.Data.DataOptions, &s.common.Task.FitOptions
 	if coder.IsArch(s.archName) {
 		// Train an autoencoder.
 		d := &coder.Descent{Activation: activations[s.activation], Patience: s.descent.patience, Options: s.descent.options()}
@@ -128,44 +128,30 @@ func (s *trainVerb) run(ctx context.Context, c *console.Console) error {
 		if s.given("lr") {
 			d.Rate = s.descent.rate
 		}
-		r, err := coder.Train(ctx, c, &s.common.Flags, &s.coder, d, s.out)
+		r, err := coder.Train(ctx, c, data, o, &s.coder, d, s.out)
 		if err != nil {
 			return err
 		}
 		return r.Print(c)
 	}
-	f := &s.common
-	outputs := func(d *dataset.Data, classes []int) int { return s.arch.outputs(d, f.Task.Likelihood, classes) }
-	p, err := problem.OpenToTrain(ctx, c.Job, &f.Flags, "the "+s.archName+" network", outputs, s.plan)
+	set, err := funcgp.OpenToTrain(ctx, data, o, &funcgp.Trainee{Name: "the " + s.archName + " network", Outputs: s.arch.outputs(), Plan: s.plan})
 	if err != nil {
 		return err
 	}
-	// The test rows are looked at first: a fault in them must not cost the
-	// training.
-	var test *dataset.Rows
-	var testY *mat.Dense
-	if p.Examples.TestPart().Len() > 0 {
-		if test, err = p.Examples.Test(dataset.SelectOptions{}); err != nil {
-			return err
-		}
-		if testY, err = p.Targets(test); err != nil {
-			return err
-		}
-	}
-	trained, own, r, err := s.train(ctx, c, p)
+	trained, own, r, err := s.train(ctx, c, set)
 	if err != nil {
 		return err
 	}
-	if r.TrainAccuracy, r.TrainNLL, err = trained.Score(ctx, p, p.Examples.Train, p.Examples.Y); err != nil {
+	if r.TrainAccuracy, r.TrainNLL, err = set.Score(ctx, trained, set.TrainingRows()); err != nil {
 		return err
 	}
-	if r.TestAccuracy, r.TestNLL, err = trained.Score(ctx, p, test, testY); err != nil {
+	if r.TestAccuracy, r.TestNLL, err = set.Score(ctx, trained, set.TestRows()); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := atomicfile.Write(s.out, own.WithMetadata(p.TrainMetadata(c.Args)).WriteONNX); err != nil {
+	if err := atomicfile.Write(s.out, own.WithMetadata(set.Metadata("")).WriteONNX); err != nil {
 		return err
 	}
 	r.Seconds, r.Warnings = c.Timings().Total, c.Warnings
@@ -179,29 +165,30 @@ func (s *trainVerb) run(ctx context.Context, c *console.Console) error {
 // their several copies, Adam's moments and the history of L-BFGS.
 const vectors = 120
 
-// plan refuses what cannot fit before anything large is taken, for n training
-// examples.
-func (s *trainVerb) plan(data *dataset.Data, n int) error {
-	d, memory := problem.Elements(data.Shape), s.common.Limits.Memory
+// plan refuses what cannot fit before anything large is taken, for n training examples with inputs of a shape.
+func (s *trainVerb) plan(shape []int, n int) error {
+	d, memory := 1, s.common.Task.FitOptions.Memory
+	for _, k := range shape {
+		d *= k
+	}
 	fixed := 8 * vectors * s.arch.parameters(d)
 	if budget := gp.MemoryBudget(memory); fixed > float64(budget) {
 		return fmt.Errorf("--arch %s has %.0f parameters, and training them takes about %.0f bytes of memory, of which %d may be used; choose smaller widths, or raise --max-memory",
 			s.archName, s.arch.parameters(d), fixed, budget)
 	}
-	return gp.CheckMemory("training", gp.TrainingExamples, n, memory, func(n int) int64 { return problem.WholeBytes(fixed + 8*float64(n)*float64(d)) })
+	return gp.CheckMemory("training", gp.TrainingExamples, n, memory, func(n int) int64 { return int64(min(fixed+8*float64(n)*float64(d), math.MaxInt64/2)) })
 }
 
-// train returns the trained model, its network with outputs as they were trained, which
-// are not in the units of standardized targets, and the report, in which the scores are
-// still missing.
-func (s *trainVerb) train(ctx context.Context, c *console.Console, p *problem.Problem) (*problem.Model, *network.Network, *trainReport, error) {
-	e, seed := p.Examples, p.Limits.Seed
-	net, err := network.Seeded(seed, e.Data.Shape, s.arch.layers(p.Model.Outputs)...)
+// train returns the trained network in the units of the data, the network as it was trained, which is in those of
+// standardized targets, and the report, in which the scores are still missing.
+func (s *trainVerb) train(ctx context.Context, c *console.Console, set *funcgp.TrainingSet) (inUnits, own *network.Network, r *trainReport, err error) {
+	info, seed, memory := set.Info(), s.common.Task.FitOptions.Seed, s.common.Task.FitOptions.Memory
+	net, err := network.Seeded(seed, info.InputShape, s.arch.layers(info.Outputs)...)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("--arch %s does not fit inputs of shape %v: %w; use --arch mlp:WIDTHS", s.archName, e.Data.Shape, err)
+		return nil, nil, nil, fmt.Errorf("--arch %s does not fit inputs of shape %v: %w; use --arch mlp:WIDTHS", s.archName, info.InputShape, err)
 	}
 	if s.init != "" { // begin with its parameters
-		from, err := network.ReadONNXFile(ctx, s.init, &network.ReadOptions{MaxMemory: p.Limits.Memory})
+		from, err := network.ReadONNXFile(ctx, s.init, &network.ReadOptions{MaxMemory: memory})
 		if err == nil {
 			net, err = net.WithStateOf(from)
 		}
@@ -209,11 +196,10 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, p *problem.Pr
 			return nil, nil, nil, fmt.Errorf("--init %s: %w; give a file of train with the same layers", s.init, err)
 		}
 	}
-	inUnits, err := p.Examples.Scaling.Rescaled(net) // the objective is the same
-	if err != nil {
+	if inUnits, err = set.InUnits(net); err != nil { // the objective is the same
 		return nil, nil, nil, err
 	}
-	if budget := gp.MemoryBudget(p.Limits.Memory); inUnits.MinibatchBytes(s.descent.batch) > budget {
+	if budget := gp.MemoryBudget(memory); inUnits.MinibatchBytes(s.descent.batch) > budget {
 		return nil, nil, nil, fmt.Errorf("a minibatch of --batch %d takes about %d bytes of memory, of which %d may be used; choose a smaller --batch, or raise --max-memory",
 			s.descent.batch, inUnits.MinibatchBytes(s.descent.batch), budget)
 	}
@@ -221,23 +207,18 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, p *problem.Pr
 	var objective float64
 	o := s.descent.options()
 	o.LBFGS, o.Seed = orNone(s.lbfgs), seed
-	if o.Precision, err = s.descent.precision(net, p.Task.Precision); err != nil {
+	if o.Precision, err = s.descent.precision(net, float64(info.PriorPrecision)); err != nil {
 		return nil, nil, nil, err
 	}
 	if s.descent.patience > 0 { // --early-stopping
-		rows, err := p.HeldOut("--early-stopping", "stop by")
+		rows, err := set.HeldOut()
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		y, err := p.Targets(rows)
+		x, y, _, err := set.Examples(ctx, rows)
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		x, err := p.Examples.Inputs(ctx, rows, 0, rows.Len())
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		y, _ = p.TrainingLoss(rows, y)
 		o.Validation = &train.Validation{X: x, Y: y, Patience: s.descent.patience}
 	}
 	o.Objective = func(value float64) { objective = value }
@@ -245,28 +226,27 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, p *problem.Pr
 		c.Show(stage, done, total)
 		c.Detail("%s %d of %d: objective %.6g", stage, done, total, objective)
 	}
-	x, err := e.Inputs(ctx, e.Train, 0, e.Train.Len())
+	x, y, loss, err := set.Examples(ctx, set.TrainingRows())
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	y, loss := p.TrainingLoss(e.Train, e.Y)
 	trained, res, err := train.MAP(ctx, inUnits, x, y, loss, o)
 	c.Clear()
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("training on %s: %w; try a smaller --lr, fewer --epochs or another --prior-precision", e.Data.Source, err)
+		_, data := set.Names()
+		return nil, nil, nil, fmt.Errorf("training on %s: %w; try a smaller --lr, fewer --epochs or another --prior-precision", data, err)
 	}
 	c.Warn(res.Warnings...)
-	own, err := net.WithStateOf(trained)
-	if err != nil {
+	if own, err = net.WithStateOf(trained); err != nil {
 		return nil, nil, nil, err
 	}
-	r := &trainReport{Schema: "funcgp/train/1", Out: s.out, Parameters: params, Examples: e.Train.Len(), Objective: result.Float(res.Objective),
+	r = &trainReport{Schema: "funcgp/train/1", Out: s.out, Parameters: params, Examples: info.Examples, Objective: result.Float(res.Objective),
 		LogLikelihood: result.Float(res.LogLik), GradientNorm: result.Float(res.GradientNorm), Epochs: res.Epochs, Steps: res.Steps}
 	if o.Validation != nil {
 		nll := result.Float(res.ValidationNLL)
 		r.BestEpoch, r.ValidationNLL = res.BestEpoch, &nll
 	}
-	return p.Model.Trained(trained), own, r, nil
+	return trained, own, r, nil
 }
 
 // orNone is a count as train.Options wants it: there, 0 is a default

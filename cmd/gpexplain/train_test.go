@@ -14,7 +14,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -34,11 +33,11 @@ func TestTrainMetadata(t *testing.T) {
 	require.GreaterOrEqual(t, float64(r.TrainAccuracy), 0.5)
 
 	meta := decode[result.Inspection](t, succeed(t, "inspect", "--json", "--model", model)).Metadata
-	require.Equal(t, "9,4", meta[problem.KeyClasses])
-	require.Equal(t, "3", meta[problem.KeyPrecision])
-	require.Equal(t, "bernoulli", meta[problem.KeyLikelihood])
+	require.Equal(t, "9,4", meta["funcgp.classes"])
+	require.Equal(t, "3", meta["funcgp.prior_precision"])
+	require.Equal(t, "bernoulli", meta["funcgp.likelihood"])
 	named := strings.Join(append(args, "--json"), " ")
-	require.Equal(t, "gpexplain "+strings.Replace(named, model, "net.onnx", 1), meta[problem.KeyCommand], "without the folders of this machine")
+	require.Equal(t, "gpexplain "+strings.Replace(named, model, "net.onnx", 1), meta["funcgp.command"], "without the folders of this machine")
 
 	explained := decode[result.Report](t, succeed(t, append([]string{"explain", "--json", "--calibrate", "none", "--model", model, "--html", page}, data...)...))
 	require.Equal(t, 100, explained.Fit.Examples, "the rows it was trained on")
@@ -232,7 +231,7 @@ func TestArch(t *testing.T) {
 		require.Equal(t, x.c, c)
 		require.Equal(t, x.p, p)
 		if a.widths != nil {
-			require.EqualValues(t, p, a.parameters(problem.Elements(x.in)))
+			require.EqualValues(t, p, a.parameters(net.Inputs()[0].Len()))
 		}
 	}
 }

@@ -39,6 +39,7 @@ var Table = []Option{
 		Help: "rows from `NAME|DIR|FILE`: digits (synthetic; digits:TRAIN,TEST sets how many), mnist (downloaded once), " +
 			"a directory of IDX files, a CSV file with a header, plain or .gz, or NumPy's .npy or .npz; CSV and .npy " +
 			"files also by a pattern in quotes, 'x-*.npy', or a list a.csv,b.csv (default digits)"},
+	{Name: "early-stopping", Go: "TrainingSet.HeldOut"},
 	{Name: "epochs"},
 	{Name: "force", Go: "FitOptions.Force",
 		Help: "answer even where the outputs are those of the classes in another order, which is an error otherwise"},

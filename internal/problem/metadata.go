@@ -180,8 +180,9 @@ func Fingerprint(s *dataset.Rows) string {
 	return fmt.Sprintf("%d:%08x", s.Len(), h.Sum32())
 }
 
-// TrainMetadata says what a network was trained on, and by which command line.
-func (p *Problem) TrainMetadata(args []string) map[string]string {
+// TrainMetadata says what a network was trained on, and by which command line, nil for none. code names the code of an
+// autoencoder, whose outputs are for no classes; it is "" for other networks.
+func (p *Problem) TrainMetadata(args []string, code string) map[string]string {
 	// Write a command line with the last elements of its paths alone, as a model is passed on to people whom the
 	// folders of a machine do not concern.
 	out := slices.Clone(args)
@@ -198,12 +199,19 @@ func (p *Problem) TrainMetadata(args []string) map[string]string {
 		}
 		out[i] = flag + strings.Join(paths, ",")
 	}
-	kv := map[string]string{KeyCommand: job.CommandLine(out)}
+	kv := map[string]string{}
+	if args != nil {
+		kv[KeyCommand] = job.CommandLine(out)
+	}
 	for _, e := range entries {
 		text := e.write(p)
 		if labels := e.key == keyOthers; labels && p.Task.Classes != nil || !labels && text != "" { // "" leaves out no label
 			kv[e.key] = text
 		}
+	}
+	if code != "" {
+		kv[KeyCode] = code
+		delete(kv, KeyClasses)
 	}
 	return kv
 }

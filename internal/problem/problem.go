@@ -192,21 +192,6 @@ func (p *Problem) Unit() string {
 	return "logits in nats, and for a contrast the log-odds of its two classes"
 }
 
-// OpenToTrain reads the data for a model that is still to be trained, of this name and with the number of outputs that
-// suits the data. plan refuses what cannot fit before anything large is taken, for n training examples.
-func OpenToTrain(ctx context.Context, c *job.Job, f *Flags, name string, outputs func(d *dataset.Data, classes []int) int, plan func(d *dataset.Data, n int) error) (*Problem, error) {
-	d, err := openData(ctx, c, &f.Data, &f.Model, &f.Task, &Model{Meta: &Metadata{}}, f.Limits.Memory)
-	if err != nil {
-		return nil, err
-	}
-	classes, err := f.Data.labels(d)
-	if err != nil {
-		return nil, err
-	}
-	m := &Model{Name: name, Meta: &Metadata{}, Outputs: outputs(d, classes)}
-	return f.problem(ctx, c, m, d, nil, nil, func(n int) error { return plan(d, n) })
-}
-
 // problem decides what the outputs of a model mean, which rows of the data to train on, and how they are scaled. prior
 // and saved may be nil; plan, if not nil, looks at the number of training rows.
 func (f *Flags) problem(ctx context.Context, c *job.Job, m *Model, d *dataset.Data, prior *PriorFile, saved *SavedFile, plan func(n int) error) (*Problem, error) {

@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/glm/autoencoder"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // Flags name the code of an autoencoder and its posterior.
@@ -69,7 +69,8 @@ func (f *Flags) SetPosterior(file string, samples int) {
 
 // A session is an autoencoder with its posterior and data.
 type session struct {
-	*problem.Problem
+	set     *funcgp.TrainingSet
+	seed    uint64
 	post    *autoencoder.Posterior
 	made    string  // how the posterior was made
 	typical float64 // mean of the negative log likelihood of training rows
@@ -77,21 +78,19 @@ type session struct {
 }
 
 // open reads model, data and posterior, or fits the posterior to the training rows.
-func open(ctx context.Context, c *console.Console, common *problem.Flags, f *Flags) (*session, error) {
-	p, err := problem.OpenAutoencoder(ctx, c.Job, common, problem.AutoencoderSource{Decoder: f.decoder})
+func open(ctx context.Context, c *console.Console, m funcgp.Model, d funcgp.Data, o *funcgp.FitOptions, f *Flags) (*session, error) {
+	set, err := funcgp.OpenAutoencoder(ctx, m, d, o, f.decoder)
 	if err != nil {
 		return nil, err
 	}
-	code := f.latent
-	if code == "" {
-		code = p.Model.Code()
-	}
-	a, err := autoencoder.New(p.Model.Net, code)
+	net, code := set.Network()
+	a, err := autoencoder.New(net, cmp.Or(f.latent, code))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; gpexplain reconstruct takes autoencoders", p.Model.Name, err)
+		name, _ := set.Names()
+		return nil, fmt.Errorf("%s: %w; gpexplain reconstruct takes autoencoders", name, err)
 	}
-	s := &session{Problem: p, flags: f}
-	if s.post, s.made, err = s.saved(c, a, common); err != nil {
+	s := &session{set: set, seed: o.Seed, flags: f}
+	if s.post, s.made, err = s.saved(a, m.File, o); err != nil {
 		return nil, err
 	}
 	if s.post == nil {
@@ -100,14 +99,14 @@ func open(ctx context.Context, c *console.Console, common *problem.Flags, f *Fla
 		if err != nil {
 			return nil, err
 		}
-		rows := s.Examples.Train
-		x, err := checked(ctx, a, s.Problem, rows)
+		x, _, err := checked(ctx, a, set, set.TrainingRows())
 		if err != nil {
 			return nil, err
 		}
-		s.post, err = autoencoder.Fit(ctx, a, x, &autoencoder.FitOptions{Curvature: curvature, Prior: s.Task.Precision, Noise: s.Task.Noise, Progress: func(done, total int) { c.Show("curvature", done, total) }})
+		info := set.Info()
+		s.post, err = autoencoder.Fit(ctx, a, x, &autoencoder.FitOptions{Curvature: curvature, Prior: float64(info.PriorPrecision), Noise: float64(info.NoiseVariance), Progress: func(done, total int) { c.Show("curvature", done, total) }})
 		c.Clear()
-		s.made = fmt.Sprintf("fitted to %d training rows, %s diagonal of the GGN", rows.Len(), curvature)
+		s.made = fmt.Sprintf("fitted to %d training rows, %s diagonal of the GGN", info.Examples, curvature)
 		if err != nil {
 			return nil, err
 		}
@@ -118,43 +117,40 @@ func open(ctx context.Context, c *console.Console, common *problem.Flags, f *Fla
 			s.made += fmt.Sprintf(", prior precision %.4g by its evidence", s.post.Prior())
 		}
 	}
-	if common.Task.Prior.Precision != nil {
-		s.post = s.post.WithPrior(*common.Task.Prior.Precision)
+	if o.Prior.Precision != nil {
+		s.post = s.post.WithPrior(*o.Prior.Precision)
 	}
 	return s, c.EndPart(ctx, "posterior")
 }
 
-// saved returns the posterior of a file, nil where there is none.
-func (s *session) saved(c *console.Console, a *autoencoder.Autoencoder, common *problem.Flags) (*autoencoder.Posterior, string, error) {
+// saved returns the posterior of a file, by default of that beside the model, nil where there is none.
+func (s *session) saved(a *autoencoder.Autoencoder, model string, o *funcgp.FitOptions) (*autoencoder.Posterior, string, error) {
 	path := s.flags.posterior
 	if path == "" {
-		if s.Model.Path == "" || s.flags.Asked() || s.flags.given("curvature") || s.flags.tune != "" {
+		if model == "" || s.flags.Asked() || s.flags.given("curvature") || s.flags.tune != "" {
 			return nil, "", nil
 		}
-		path = s.Model.Path + posteriorSuffix
+		path = model + posteriorSuffix
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			return nil, "", nil
 		}
 	}
-	if common.Task.NoiseVariance != nil {
+	if o.NoiseVariance != nil {
 		return nil, "", fmt.Errorf("--noise-variance is for fitting a posterior, but %s holds one; leave it out, or give --curvature to fit one", path)
 	}
 	return autoencoder.Load(path, a)
 }
 
-// checked returns rows as inputs, all from 0 to 1.
-func checked(ctx context.Context, a *autoencoder.Autoencoder, p *problem.Problem, rows *dataset.Rows) (*mat.Dense, error) {
-	x, err := p.Examples.Inputs(ctx, rows, 0, rows.Len())
-	if err != nil {
-		return nil, err
+// checked returns rows as inputs, all from 0 to 1, and the loss of a training to reconstruct them.
+func checked(ctx context.Context, a *autoencoder.Autoencoder, set *funcgp.TrainingSet, rows *funcgp.Rows) (*mat.Dense, network.Loss, error) {
+	x, _, loss, err := set.Examples(ctx, rows)
+	if err == nil {
+		err = a.Check(x)
 	}
-	if err := a.Check(x); err != nil {
-		if e := (*autoencoder.RangeError)(nil); errors.As(err, &e) {
-			return nil, fmt.Errorf("%s: %s row %d has %v in column %d, but an autoencoder takes numbers from 0 to 1; divide grey levels by 255, or scale the columns", rows.File, rows.Part, rows.Index[e.Row], e.Value, e.Column)
-		}
-		return nil, err
+	if e := (*autoencoder.RangeError)(nil); errors.As(err, &e) {
+		err = fmt.Errorf("%s has %v in column %d, but an autoencoder takes numbers from 0 to 1; divide grey levels by 255, or scale the columns", rows.Name(e.Row), e.Value, e.Column)
 	}
-	return x, nil
+	return x, loss, err
 }
 
 // mostTypical is the most training rows that the typicality is measured from.
@@ -162,9 +158,8 @@ const mostTypical = 1000
 
 // measure finds the typical likelihood by some training rows.
 func (s *session) measure(ctx context.Context, c *console.Console) error {
-	rows := s.Examples.Train
-	n := min(rows.Len(), mostTypical)
-	x, err := s.Examples.Inputs(ctx, rows, 0, n)
+	rows := s.set.TrainingRows()
+	x, _, _, err := s.set.Examples(ctx, rows.Slice(0, min(rows.Len(), mostTypical)))
 	if err != nil {
 		return err
 	}
@@ -179,5 +174,5 @@ func (s *session) measure(ctx context.Context, c *console.Console) error {
 
 // draws are the options of drawing networks.
 func (s *session) draws(c *console.Console, stage string, keep int) *autoencoder.DrawOptions {
-	return &autoencoder.DrawOptions{Samples: s.flags.samples, Keep: keep, Seed: s.Limits.Seed, Progress: func(done, total int) { c.Show(stage, done, total) }}
+	return &autoencoder.DrawOptions{Samples: s.flags.samples, Keep: keep, Seed: s.seed, Progress: func(done, total int) { c.Show(stage, done, total) }}
 }

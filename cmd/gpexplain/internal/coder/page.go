@@ -98,10 +98,11 @@ func uri(img image.Image) (template.URL, error) {
 
 // write writes the page to a file.
 func (p *page) write(path string) error {
+	model, data := p.session.set.Names()
 	view := struct {
 		*page
 		Model, Data, Made string
 		Samples           int
-	}{p, p.session.Model.Name, p.session.Examples.Data.Source, p.session.made, p.session.flags.samples}
+	}{p, model, data, p.session.made, p.session.flags.samples}
 	return atomicfile.Write(path, func(w io.Writer) error { return pageTemplate.Execute(w, view) })
 }

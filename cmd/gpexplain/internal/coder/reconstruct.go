@@ -12,13 +12,12 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/autoencoder"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/par"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -67,12 +66,12 @@ type Summary struct {
 const atOnce = 2000
 
 // Predict writes a line of scores for each row that is asked for, and a summary.
-func Predict(ctx context.Context, c *console.Console, common *problem.Flags, f *Flags, which *problem.RowFlags) error {
-	s, err := open(ctx, c, common, f)
+func Predict(ctx context.Context, c *console.Console, m funcgp.Model, d funcgp.Data, o *funcgp.FitOptions, f *Flags, which *funcgp.Query) error {
+	s, err := open(ctx, c, m, d, o, f)
 	if err != nil {
 		return err
 	}
-	asked, err := which.Select(ctx, c.Job, s.Problem, 0)
+	rows, err := s.set.Select(ctx, which, 0)
 	if err != nil {
 		return err
 	}
@@ -81,20 +80,19 @@ func Predict(ctx context.Context, c *console.Console, common *problem.Flags, f *
 	}
 	out := bufio.NewWriter(c.Out)
 	lines := encoder(out)
-	sum := s.summary("funcgp/autoencoder-summary/1", asked.Len())
-	rows := asked
+	sum := s.summary("funcgp/autoencoder-summary/1", rows.Len())
 	for t := range par.Tiles(rows.Len(), atOnce) {
 		lo, hi := par.Bounds(t, rows.Len(), atOnce)
 		part := rows.Slice(lo, hi)
-		x, err := checked(ctx, s.post.Autoencoder(), s.Problem, part)
+		x, _, err := checked(ctx, s.post.Autoencoder(), s.set, part)
 		if err != nil {
 			return err
 		}
-		d, err := s.post.Draw(ctx, x, s.draws(c, "predict", 0))
+		drawn, err := s.post.Draw(ctx, x, s.draws(c, "predict", 0))
 		if err != nil {
-			return problem.ExplainError(rows.Slice(lo, hi), err)
+			return part.Located(err)
 		}
-		list, err := s.rows(ctx, part, x, d, "funcgp/autoencoder-row/1")
+		list, err := s.rows(ctx, part, x, drawn, "funcgp/autoencoder-row/1")
 		if err != nil {
 			return err
 		}
@@ -110,6 +108,12 @@ func Predict(ctx context.Context, c *console.Console, common *problem.Flags, f *
 		return err
 	}
 	return s.finish(c, sum, out)
+}
+
+// pixels is D.
+func (s *session) pixels() int {
+	d, _, _ := s.post.Autoencoder().Network().Dims()
+	return d
 }
 
 func (s *session) summary(schema string, rows int) *Summary {
@@ -130,7 +134,7 @@ func (s *Summary) add(r *Row, n int) {
 
 // finish writes the summary: as the last line with --json, else as text.
 func (s *session) finish(c *console.Console, sum *Summary, out *bufio.Writer) error {
-	sum.MSE /= result.Float(problem.Elements(s.Examples.Data.Shape))
+	sum.MSE /= result.Float(s.pixels())
 	sum.Warnings = c.Warnings
 	sum.Timings = c.Timings()
 	if c.JSON {
@@ -152,7 +156,7 @@ func (s *session) finish(c *console.Console, sum *Summary, out *bufio.Writer) er
 }
 
 // rows returns the lines of rows.
-func (s *session) rows(ctx context.Context, rows *dataset.Rows, x *mat.Dense, d *autoencoder.Drawn, schema string) ([]Row, error) {
+func (s *session) rows(ctx context.Context, rows *funcgp.Rows, x *mat.Dense, d *autoencoder.Drawn, schema string) ([]Row, error) {
 	f, err := s.post.Autoencoder().Network().Forward(ctx, x)
 	if err != nil {
 		return nil, err
@@ -161,16 +165,10 @@ func (s *session) rows(ctx context.Context, rows *dataset.Rows, x *mat.Dense, d 
 	_, l := s.post.Autoencoder().Code()
 	out := make([]Row, rows.Len())
 	for i := range out {
-		out[i] = Row{Schema: schema, Index: rows.Index[i], Label: result.Undefined(), Latent: result.Floats(d.Latent.RawRowView(i)), SquaredError: result.Float(errs[i]),
+		out[i] = Row{Schema: schema, Index: rows.Index(i), Label: rows.Label(i), ID: rows.ID(i), Latent: result.Floats(d.Latent.RawRowView(i)), SquaredError: result.Float(errs[i]),
 			Scores: RowScores{result.Float(scores.OutputSD[i]), result.Float(scores.LatentSD[i]), result.Float(scores.NegLogLikelihood[i]), result.Float(scores.Typicality[i])}}
 		for k := range l {
 			out[i].LatentCov = append(out[i].LatentCov, result.Floats(d.LatentCov.RawRowView(i*l+k)))
-		}
-		if rows.Labels != nil {
-			out[i].Label = result.Float(rows.Labels[i])
-		}
-		if rows.IDs != nil {
-			out[i].ID = rows.IDs[i]
 		}
 	}
 	return out, nil
@@ -191,81 +189,82 @@ const mostShown = 200
 
 // Reconstruct shows rows with their reconstructions: mean, standard deviation and what
 // some drawn networks make of them.
-func Reconstruct(ctx context.Context, c *console.Console, common *problem.Flags, f *Flags, which *problem.RowFlags, o *Shown) error {
-	s, err := open(ctx, c, common, f)
+func Reconstruct(ctx context.Context, c *console.Console, m funcgp.Model, d funcgp.Data, o *funcgp.FitOptions, f *Flags, which *funcgp.Query, show *Shown) error {
+	s, err := open(ctx, c, m, d, o, f)
 	if err != nil {
 		return err
 	}
-	if o.HTML != "" && !s.Examples.Data.Images() {
-		return fmt.Errorf("--html shows pictures, but the rows of %s are none; leave it out", s.Examples.Data.Source)
+	info := s.set.Info()
+	if show.HTML != "" && info.Columns != nil {
+		_, data := s.set.Names()
+		return fmt.Errorf("--html shows pictures, but the rows of %s are none; leave it out", data)
 	}
 	if err := s.measure(ctx, c); err != nil {
 		return err
 	}
-	asked, err := which.Select(ctx, c.Job, s.Problem, 1)
+	rows, err := s.set.Select(ctx, which, 1)
 	if err != nil {
 		return err
 	}
-	rows := asked
 	if rows.Len() > mostShown {
 		return fmt.Errorf("%d rows are asked for, and reconstruct shows at most %d; name fewer with --index, or take gpexplain predict for their scores", rows.Len(), mostShown)
 	}
-	x, err := checked(ctx, s.post.Autoencoder(), s.Problem, rows)
+	x, _, err := checked(ctx, s.post.Autoencoder(), s.set, rows)
 	if err != nil {
 		return err
 	}
 	input := x
-	if o.Missing != "" {
-		if x, err = s.fill(ctx, c, x, o.Missing); err != nil {
+	if show.Missing != "" {
+		if x, err = s.fill(ctx, c, x, show.Missing); err != nil {
 			return err
 		}
 	}
-	d, err := s.post.Draw(ctx, x, s.draws(c, "reconstruct", o.Pictures))
+	drawn, err := s.post.Draw(ctx, x, s.draws(c, "reconstruct", show.Pictures))
 	if err != nil {
-		return problem.ExplainError(rows.Slice(0, rows.Len()), err)
+		return rows.Located(err)
 	}
-	if o.Linearized {
+	if show.Linearized {
 		// Replace the moments of draws by the moments of the linearized network.
 		lin, err := s.post.Linearized(ctx, x)
 		if err != nil {
-			return problem.ExplainError(rows.Slice(0, rows.Len()), err)
+			return rows.Located(err)
 		}
-		d.Mean, d.SD, d.Latent, d.LatentCov = lin.Mean, lin.Variance, lin.Latent, lin.LatentCov
-		v := d.SD.RawMatrix().Data
+		drawn.Mean, drawn.SD, drawn.Latent, drawn.LatentCov = lin.Mean, lin.Variance, lin.Latent, lin.LatentCov
+		v := drawn.SD.RawMatrix().Data
 		for i := range v {
 			v[i] = math.Sqrt(max(v[i], 0))
 		}
 		// E‖x − f‖² = ‖x − mean‖² + Σ variances
-		for i, e := range autoencoder.SquaredErrors(x, d.Mean) {
-			row := d.SD.RawRowView(i)
-			d.Errors[i] = e + floats.Dot(row, row)
+		for i, e := range autoencoder.SquaredErrors(x, drawn.Mean) {
+			row := drawn.SD.RawRowView(i)
+			drawn.Errors[i] = e + floats.Dot(row, row)
 		}
 	}
-	list, err := s.rows(ctx, rows, x, d, "funcgp/reconstruct-row/1")
+	list, err := s.rows(ctx, rows, x, drawn, "funcgp/reconstruct-row/1")
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriter(c.Out)
-	page, sum := &page{session: s, shape: s.Examples.Data.Shape}, s.summary("funcgp/reconstruct-summary/1", len(list))
+	page, sum := &page{session: s, shape: info.InputShape}, s.summary("funcgp/reconstruct-summary/1", len(list))
 	for i := range list {
 		r := &list[i]
-		r.Mean, r.SD = result.Floats(d.Mean.RawRowView(i)), result.Floats(d.SD.RawRowView(i))
-		if o.Missing != "" {
+		r.Mean, r.SD = result.Floats(drawn.Mean.RawRowView(i)), result.Floats(drawn.SD.RawRowView(i))
+		if show.Missing != "" {
 			r.Filled = result.Floats(x.RawRowView(i))
 		}
 		sum.add(r, len(list))
-		if o.HTML != "" {
-			page.add(r, input, x, d, i)
+		if show.HTML != "" {
+			page.add(r, input, x, drawn, i)
 		}
-		if c.JSON || o.HTML == "" {
+		if c.JSON || show.HTML == "" {
 			if err := encoder(out).Encode(r); err != nil {
 				return err
 			}
 		}
 	}
 	c.Clear()
-	if o.HTML != "" {
-		if err := page.write(o.HTML); err != nil {
+	if show.HTML != "" {
+		if err := page.write(show.HTML); err != nil {
 			return err
 		}
 	}
@@ -280,13 +279,14 @@ func (s *session) fill(ctx context.Context, c *console.Console, x *mat.Dense, mi
 	n, pixels := x.Dims()
 	list, ok := job.ParseRows(missing, pixels)
 	if !ok || slices.Max(list) >= pixels {
-		return nil, fmt.Errorf("--missing %s: a row of %s has the pixels 0 to %d; name some of them, such as 0-%d", missing, s.Examples.Data.Source, pixels-1, pixels/2)
+		_, data := s.set.Names()
+		return nil, fmt.Errorf("--missing %s: a row of %s has the pixels 0 to %d; name some of them, such as 0-%d", missing, data, pixels-1, pixels/2)
 	}
 	known := slices.Repeat([]bool{true}, pixels)
 	for _, j := range list {
 		known[j] = false
 	}
-	o := &autoencoder.ImputeOptions{Seed: s.Limits.Seed, Progress: func(done, total int) { c.Show("fill in", done, total) }}
+	o := &autoencoder.ImputeOptions{Seed: s.seed, Progress: func(done, total int) { c.Show("fill in", done, total) }}
 	if s.flags.given("samples") {
 		o.Samples = s.flags.samples
 	}

@@ -13,16 +13,14 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/autoencoder"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/linearize/train"
@@ -118,65 +116,53 @@ type TrainReport struct {
 
 // Train trains an autoencoder and writes it to out, with its posterior beside it if it
 // was trained online.
-func Train(ctx context.Context, c *console.Console, common *problem.Flags, t *TrainFlags, d *Descent, out string) (*TrainReport, error) {
+func Train(ctx context.Context, c *console.Console, data funcgp.Data, o *funcgp.FitOptions, t *TrainFlags, d *Descent, out string) (*TrainReport, error) {
 	if err := console.Writable(out + posteriorSuffix); err != nil {
 		return nil, err
 	}
-	p, err := problem.OpenAutoencoder(ctx, c.Job, common, problem.AutoencoderSource{Name: "the " + t.name + " network", Build: func(data *dataset.Data) (*network.Network, error) {
-		n, memory := problem.Elements(data.Shape), common.Limits.Memory
-		layers, err := autoencoder.Layers(n, t.widths, d.Activation)
-		if err != nil {
-			return nil, err
-		}
-		// About the memory of a training, with the rows of parameters that it keeps
-		const vectors = 24
-		params, in := 0.0, float64(n)
-		for _, w := range t.widths {
-			params += 2 * (in + 1) * float64(w)
-			in = float64(w)
-		}
-		if need, budget := 8*vectors*params, gp.MemoryBudget(memory); need > float64(budget) {
-			return nil, fmt.Errorf("--arch %s takes about %.0f bytes of memory to train, of which %d may be used; choose smaller widths, or raise --max-memory", t.name, need, budget)
-		}
-		return network.Seeded(common.Limits.Seed, data.Shape, layers...)
-	}})
+	set, err := funcgp.OpenToTrain(ctx, data, o, &funcgp.Trainee{Name: "the " + t.name + " network", Autoencoder: true, Plan: func(shape []int, _ int) error { return t.plan(shape, o.Memory) }})
 	if err != nil {
 		return nil, err
 	}
-	a, err := autoencoder.New(p.Model.Net, "")
+	info := set.Info()
+	layers, err := autoencoder.Layers(info.Outputs, t.widths, d.Activation)
 	if err != nil {
 		return nil, err
 	}
-	x, err := checked(ctx, a, p, p.Examples.Train)
+	net, err := network.Seeded(o.Seed, info.InputShape, layers...)
+	if err != nil {
+		return nil, err
+	}
+	a, err := autoencoder.New(net, "")
+	if err != nil {
+		return nil, err
+	}
+	x, loss, err := checked(ctx, a, set, set.TrainingRows())
 	if err != nil {
 		return nil, err
 	}
 	var held *mat.Dense // the rows that say when the training stops
 	if d.Patience != 0 {
-		rows, err := p.HeldOut("--early-stopping", "stop by")
+		rows, err := set.HeldOut()
 		if err != nil {
 			return nil, err
 		}
-		if held, err = checked(ctx, a, p, rows); err != nil {
+		if held, _, err = checked(ctx, a, set, rows); err != nil {
 			return nil, err
 		}
 	}
-	_, _, params := p.Model.Net.Dims()
+	_, _, params := net.Dims()
 	code, latent := a.Code()
-	r := &TrainReport{Schema: "funcgp/train-autoencoder/1", Out: out, Parameters: params, Code: code, Latent: latent, Examples: p.Examples.Train.Len(), TestMSE: result.Undefined()}
+	r := &TrainReport{Schema: "funcgp/train-autoencoder/1", Out: out, Parameters: params, Code: code, Latent: latent, Examples: info.Examples, TestMSE: result.Undefined()}
 	if t.online {
-		if a, err = t.trainOnline(ctx, c, p, a, x, held, d, r); err != nil {
+		if a, err = t.trainOnline(ctx, c, set, o.Seed, a, x, held, d, r); err != nil {
 			return nil, err
 		}
-	} else if a, err = plain(ctx, c, p, a, x, held, d, r); err != nil {
+	} else if a, err = plain(ctx, c, set, o.Seed, a, x, loss, held, d, r); err != nil {
 		return nil, err
 	}
-	if p.Examples.TestPart().Len() > 0 {
-		test, err := p.Examples.Test(dataset.SelectOptions{})
-		if err != nil {
-			return nil, err
-		}
-		x, err := p.Examples.Inputs(ctx, test, 0, test.Len())
+	if test := set.TestRows(); test != nil {
+		x, _, _, err := set.Examples(ctx, test)
 		if err != nil {
 			return nil, err
 		}
@@ -184,12 +170,31 @@ func Train(ctx context.Context, c *console.Console, common *problem.Flags, t *Tr
 			return nil, err
 		}
 	}
-	own := a.Network().WithMetadata(p.AutoencoderMetadata(c.Args, code))
+	own := a.Network().WithMetadata(set.Metadata(code))
 	if err := atomicfile.Write(out, own.WriteONNX); err != nil {
 		return nil, err
 	}
 	r.Seconds, r.Warnings = c.Timings().Total, c.Warnings
 	return r, nil
+}
+
+// plan refuses widths that take too much memory for inputs of a shape.
+func (t *TrainFlags) plan(shape []int, memory int64) error {
+	in := 1.0
+	for _, n := range shape {
+		in *= float64(n)
+	}
+	// About the memory of a training, with the rows of parameters that it keeps
+	const vectors = 24
+	params := 0.0
+	for _, w := range t.widths {
+		params += 2 * (in + 1) * float64(w)
+		in = float64(w)
+	}
+	if need, budget := 8*vectors*params, gp.MemoryBudget(memory); need > float64(budget) {
+		return fmt.Errorf("--arch %s takes about %.0f bytes of memory to train, of which %d may be used; choose smaller widths, or raise --max-memory", t.name, need, budget)
+	}
+	return nil
 }
 
 // Print writes the report as JSON or text.
@@ -228,24 +233,19 @@ func mse(ctx context.Context, a *autoencoder.Autoencoder, x *mat.Dense) (result.
 }
 
 // plain trains the network alone; its posterior is fitted when it is used.
-func plain(ctx context.Context, c *console.Console, p *problem.Problem, a *autoencoder.Autoencoder, x, held *mat.Dense, d *Descent, r *TrainReport) (*autoencoder.Autoencoder, error) {
+func plain(ctx context.Context, c *console.Console, set *funcgp.TrainingSet, seed uint64, a *autoencoder.Autoencoder, x *mat.Dense, loss network.Loss, held *mat.Dense, d *Descent, r *TrainReport) (*autoencoder.Autoencoder, error) {
 	o := *d.Options
 	_, _, params := a.Network().Dims()
-	o.Precision, o.Seed = slices.Repeat([]float64{p.Task.Precision}, params), p.Limits.Seed
+	o.Precision, o.Seed = slices.Repeat([]float64{float64(set.Info().PriorPrecision)}, params), seed
 	o.Progress = func(stage string, done, total int) { c.Show(stage, done, total) }
 	if held != nil {
 		o.Validation = &train.Validation{X: held, Y: held, Patience: d.Patience}
 	}
-	noise := p.Task.Noise
-
-	lik, err := glm.NewGaussian(noise)
-	if err != nil {
-		return nil, err
-	}
-	net, res, err := train.MAP(ctx, a.Network(), x, x, lik, &o)
+	net, res, err := train.MAP(ctx, a.Network(), x, x, loss, &o)
 	c.Clear()
 	if err != nil {
-		return nil, fmt.Errorf("training on %s: %w; try a smaller --lr", p.Examples.Data.Source, err)
+		_, data := set.Names()
+		return nil, fmt.Errorf("training on %s: %w; try a smaller --lr", data, err)
 	}
 	c.Warn(res.Warnings...)
 	r.Epochs, r.BestEpoch = res.Epochs, res.BestEpoch
@@ -267,7 +267,7 @@ func plain(ctx context.Context, c *console.Console, p *problem.Problem, a *autoe
 }
 
 // trainOnline trains under the posterior, which it writes beside the model.
-func (t *TrainFlags) trainOnline(ctx context.Context, c *console.Console, p *problem.Problem, a *autoencoder.Autoencoder, x, held *mat.Dense, d *Descent, r *TrainReport) (*autoencoder.Autoencoder, error) {
+func (t *TrainFlags) trainOnline(ctx context.Context, c *console.Console, set *funcgp.TrainingSet, seed uint64, a *autoencoder.Autoencoder, x, held *mat.Dense, d *Descent, r *TrainReport) (*autoencoder.Autoencoder, error) {
 	curvature, err := autoencoder.ParseCurvature(t.curvature)
 	if err != nil {
 		return nil, err
@@ -276,7 +276,8 @@ func (t *TrainFlags) trainOnline(ctx context.Context, c *console.Console, p *pro
 	if err != nil {
 		return nil, err
 	}
-	o := &autoencoder.TrainOptions{Rule: rule, Memory: t.memory, Curvature: curvature, Prior: p.Task.Precision, Noise: p.Task.Noise, LearningRate: d.Rate, Batch: d.Batch, Epochs: d.Epochs, Patience: d.Patience, Validation: held, Seed: p.Limits.Seed,
+	info := set.Info()
+	o := &autoencoder.TrainOptions{Rule: rule, Memory: t.memory, Curvature: curvature, Prior: float64(info.PriorPrecision), Noise: float64(info.NoiseVariance), LearningRate: d.Rate, Batch: d.Batch, Epochs: d.Epochs, Patience: d.Patience, Validation: held, Seed: seed,
 		Progress: func(done, total int) { c.Show("online", done, total) },
 		Epoch: func(e autoencoder.Epoch) {
 			c.Detail("epoch: mean squared error of a pixel %.6g, validation %.6g", e.Train, e.Validation)
@@ -297,7 +298,8 @@ func (t *TrainFlags) trainOnline(ctx context.Context, c *console.Console, p *pro
 		return nil, fmt.Errorf("--checkpoint %s: %w", t.checkpoint, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("training on %s: %w", p.Examples.Data.Source, err)
+		_, data := set.Names()
+		return nil, fmt.Errorf("training on %s: %w", data, err)
 	}
 	r.Epochs, r.BestEpoch = len(res.Epochs), res.Best
 	best := res.Epochs[res.Best-1]
@@ -308,5 +310,5 @@ func (t *TrainFlags) trainOnline(ctx context.Context, c *console.Console, p *pro
 	}
 	r.Posterior = r.Out + posteriorSuffix
 	trained := post.Autoencoder()
-	return trained, post.Save(r.Posterior, fmt.Sprintf("online on %d rows, the %s rule, %s diagonal of the GGN", p.Examples.Train.Len(), o.Rule, curvature))
+	return trained, post.Save(r.Posterior, fmt.Sprintf("online on %d rows, the %s rule, %s diagonal of the GGN", info.Examples, o.Rule, curvature))
 }
