@@ -2,66 +2,35 @@ package funcgp
 
 import (
 	"context"
-	"errors"
+	"slices"
+	"sync"
 
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/counterfactual"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Without predicts the rows as Predict would had the training rows with these numbers, as of the file of the
-// data, not been there: the linearized model is fitted again without them, and the network's answer moves by
-// what its mean does. The posterior must be exact or kept. The trained parameters, at which the network is
-// linearized, have seen all rows.
-func (p *Posterior) Without(ctx context.Context, rows *Rows, training ...int) ([]Prediction, error) {
-	end, err := p.begin()
-	if err != nil {
-		return nil, err
-	}
-	at, err := p.problem.TrainPositions("Without", training)
-	if err != nil {
-		end()
-		return nil, named(err)
-	}
-	gone := make([]bool, p.problem.Examples.Train.Len())
-	for _, i := range at {
-		gone[i] = true
-	}
-	err = p.problem.CheckLeft("Without", p.problem.Examples.Y, gone)
-	var latent gp.Latent
-	if err == nil && len(at) > 0 {
-		latent, err = p.without(ctx, at)
-	}
-	end()
-	if err != nil {
-		return nil, named(err)
-	}
-	return p.predict(ctx, rows, latent)
-}
+type (
+	// A Changed is the prediction of a row from other training data.
+	Changed = result.Changed
+	// A Flip is a small set of training rows without which a row is of another class.
+	Flip = result.SmallestFlip
+)
 
-// without is the function without training rows at these positions.
-func (p *Posterior) without(ctx context.Context, at []int) (gp.Latent, error) {
-	m, err := inference.Counterfactual(ctx, p.job, p.problem, p.post, "Without")
-	if err != nil {
-		return nil, err
-	}
-	q, err := m.Fit(ctx, p.problem.TrainTargets().Without(at...), nil)
-	if err != nil {
-		return nil, problem.ExplainError(p.problem.Examples.Train, err)
-	}
-	return p.post.Changed(q), nil
-}
-
-// A Flip is a set of training rows without which the mean of a row is largest for another class.
-type Flip struct {
-	Found bool  // whether there is one within the bounds; where not, the rest but Tried is zero
-	Rows  []int // their numbers in the file of the data, ascending
-	Tried int   // sets that were tried
-	// Confirmed says that a fit without Rows that shares nothing with the posterior has the other class too.
-	Confirmed bool
-	Without   Prediction // as of Posterior.Without
+// A Relabelled is a training row, by its number in the file of the data, with another label: a class, or of several labels
+// one that is taken from the row or given to it.
+type Relabelled struct {
+	Row   int
+	Label string
 }
 
 // FlipOptions are the options of SmallestFlip.
@@ -70,35 +39,303 @@ type FlipOptions struct {
 	Tries int // sets to try at most; 0 is 100
 }
 
-// SmallestFlip looks for each of the rows for a small set of training rows without which its class is another.
-// A smaller set may exist. The posterior must be exact or kept, and of classes. The options may be nil.
-func (p *Posterior) SmallestFlip(ctx context.Context, rows *Rows, o *FlipOptions) ([]Flip, error) {
-	if o == nil {
-		o = &FlipOptions{}
+// Without predicts the rows as Predict would had the training rows with these numbers, as of the file of the
+// data, not been there: the linearized model is fitted again without them, and the network's answer moves by
+// what its mean does. The posterior must be exact or kept. The trained parameters, at which the network is
+// linearized, have seen all rows. The posterior keeps what it computed for the latest few sets of training rows.
+func (p *Posterior) Without(ctx context.Context, rows *Rows, training ...int) ([]Prediction, error) {
+	end, err := p.begin()
+	if err != nil {
+		return nil, err
 	}
-	if p.problem.Task.Classes == nil {
-		return nil, errors.New("funcgp: SmallestFlip looks for another class, and this posterior is not of classes; use Without")
+	var latent gp.Latent
+	at, err := p.leftOut("Without", training)
+	if err == nil && len(at) > 0 {
+		var q *counterfactual.Posterior
+		if q, err = p.refit(ctx, "Without", at); err == nil {
+			latent = p.post.Changed(q)
+		}
 	}
-	var m *counterfactual.Model
-	var out []Flip
-	err := p.each(ctx, rows, nil, func(lo int, b *linearize.Batch, _ *inference.Predictions) (err error) {
-		if m == nil {
-			if m, err = inference.Counterfactual(ctx, p.job, p.problem, p.post, "SmallestFlip"); err != nil {
+	end()
+	if err != nil {
+		return nil, p.named(err)
+	}
+	return p.predict(ctx, rows, latent)
+}
+
+// WithoutToFirstOrder is Without by a posterior of any method: the mean moves by the sum of what leaving out each of the
+// training rows changes to first order, and the covariance stays as it was.
+func (p *Posterior) WithoutToFirstOrder(ctx context.Context, rows *Rows, training ...int) ([]Prediction, error) {
+	at, err := p.leftOut("WithoutToFirstOrder", training)
+	if err != nil {
+		return nil, p.named(err)
+	}
+	var out []Prediction
+	var w *explain.Without
+	err = p.each(ctx, rows, nil, func(lo int, b *linearize.Batch, pred *inference.Predictions) error {
+		if w == nil && len(at) > 0 {
+			x, err := p.explainer(&explain.Options{Limits: linearize.Limits{Memory: p.problem.Limits.Memory}})
+			if err != nil {
+				return err
+			}
+			if w, err = x.Without(ctx, at); err != nil {
+				return err
+			}
+		}
+		moved := pred
+		if w != nil {
+			mean := mat.DenseCopyOf(pred.Mean)
+			err := w.Each(ctx, b, func(t int, one *mat.Dense) error {
+				for i := range at {
+					for k, before := range pred.Mean.RawRowView(t) {
+						mean.Set(t, k, mean.At(t, k)+one.At(i, k)-before)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				return problem.ExplainError(rows.asked.Slice(lo, lo+b.Len()), err)
+			}
+			if dense.NotFinite(mean.RawMatrix().Data) >= 0 {
+				return job.FullErrorf("one of these training rows alone nearly fixes the function, so that rounding leaves no digits of the answer; take another one out")
+			}
+			if moved, err = pred.WithMean(ctx, mean, p.link); err != nil {
 				return err
 			}
 		}
 		for i := range b.Len() {
-			found, pred, _, err := inference.SmallestFlip(ctx, p.problem, p.post, m, b.Slice(i, i+1), counterfactual.FlipOptions{Most: o.Most, Tries: o.Tries}, p.link)
-			if err != nil {
-				return err
-			}
-			flip := Flip{Found: found.Found, Tried: found.Tried, Confirmed: found.Confirmed}
-			if found.Found {
-				flip.Rows, flip.Without = found.Rows, p.prediction(rows.asked, lo+i, pred, 0)
-			}
-			out = append(out, flip)
+			out = append(out, p.prediction(rows.asked, lo+i, moved, i))
 		}
 		return nil
 	})
 	return out, err
+}
+
+// SmallestFlip looks for each of the rows for a small set of training rows without which its class is another: the
+// class of the largest mean. A smaller set may exist. The posterior must be exact or kept, and of classes. The options may
+// be nil.
+func (p *Posterior) SmallestFlip(ctx context.Context, rows *Rows, o *FlipOptions) ([]Flip, error) {
+	if o == nil {
+		o = &FlipOptions{}
+	}
+	to, err := p.changed(&ExplainOptions{SmallestFlip: o})
+	if err != nil {
+		return nil, p.named(err)
+	}
+	var out []Flip
+	err = p.each(ctx, rows, nil, func(lo int, b *linearize.Batch, _ *inference.Predictions) error {
+		if to.model == nil {
+			if err := to.fit(ctx, p); err != nil {
+				return err
+			}
+		}
+		for i := range b.Len() {
+			flip, err := to.smallest(ctx, p, b.Slice(i, i+1))
+			if err != nil {
+				return problem.ExplainError(rows.asked.Slice(lo+i, lo+i+1), err)
+			}
+			out = append(out, *flip)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// A changed is a change of the training data, and the posterior of these.
+type changed struct {
+	flag      option.Text
+	at        []int      // positions of the rows among the training rows
+	classes   []int      // of Flip: their other classes
+	targets   *mat.Dense // of Flip of several labels: the targets of all training rows
+	posterior *counterfactual.Posterior
+	says      Changed // what is the same for every prediction
+
+	search *counterfactual.FlipOptions // nil but of SmallestFlip, which has a set for each prediction
+	model  *counterfactual.Model       // of the search
+}
+
+// changed looks up the rows of a change among the training rows. It returns nil where none was asked for.
+func (p *Posterior) changed(o *ExplainOptions) (*changed, error) {
+	q := p.problem
+	switch {
+	case o.SmallestFlip != nil:
+		if q.Task.Classes == nil {
+			return nil, option.Errorf("{smallest-flip} looks for another class, but %s has %s, and no class; use {without}", q.Model.Name, q.Task.Predicts())
+		}
+		if n := q.Examples.Train.Len(); o.SmallestFlip.Most >= n {
+			return nil, option.Errorf("{flip-most=%d}: there are %d training rows, of which some must be left; give at most %d", o.SmallestFlip.Most, n, n-1)
+		}
+		return &changed{flag: "{smallest-flip}", search: &counterfactual.FlipOptions{Most: o.SmallestFlip.Most, Tries: o.SmallestFlip.Tries}}, nil
+	case len(o.Without) > 0:
+		at, err := p.leftOut("{without}", o.Without)
+		return &changed{flag: "{without}", at: at, says: Changed{Rows: o.Without}}, err
+	case len(o.Flip) == 0:
+		return nil, nil
+	}
+	to := &changed{flag: "{flip}"}
+	if !problem.HasClasses(q.Task.Likelihood) {
+		return nil, option.Errorf("{flip} is for labels, but %s has the %s likelihood; use {without}", q.Model.Name, q.Task.Likelihood.Name())
+	}
+	for _, one := range o.Flip {
+		to.says.Rows = append(to.says.Rows, one.Row)
+	}
+	var err error
+	if to.at, err = q.TrainPositions(to.flag, to.says.Rows); err != nil {
+		return nil, err
+	}
+	left := mat.DenseCopyOf(q.Examples.Y)
+	for k, one := range o.Flip {
+		i := to.at[k]
+		if q.Task.MultiLabel() {
+			name, now, err := q.WithLabel(left.RawRowView(i), one.Label)
+			if err != nil {
+				return nil, option.Errorf("{flip} %d=%s: %w", one.Row, one.Label, err)
+			}
+			to.targets = left
+			to.says.Labels, to.says.LabelNames = append(to.says.Labels, now), append(to.says.LabelNames, name)
+			continue
+		}
+		class, ok := q.ClassOf(one.Label)
+		if !ok {
+			return nil, option.Errorf("{flip} %d=%s: %s is not one of the classes %s", one.Row, one.Label, one.Label, q.Task.ClassList())
+		}
+		if float64(class) == left.At(i, 0) {
+			return nil, option.Errorf("{flip} %d=%s: that is the label of training row %d already; give another", one.Row, one.Label, one.Row)
+		}
+		left.Set(i, 0, float64(class))
+		to.classes = append(to.classes, class)
+		to.says.Labels = append(to.says.Labels, result.Float(q.Task.Classes[class]))
+		if names := q.Task.Names; names != nil {
+			to.says.LabelNames = append(to.says.LabelNames, names[class])
+		}
+	}
+	return to, q.CheckLeft(to.flag, left, make([]bool, q.Examples.Train.Len()))
+}
+
+// leftOut are the positions, ascending, of training rows that a flag or method leaves out. Some must be left, and two
+// classes to tell apart.
+func (p *Posterior) leftOut(flag option.Text, training []int) ([]int, error) {
+	at, err := p.problem.TrainPositions(flag, training)
+	if err != nil {
+		return nil, err
+	}
+	gone := make([]bool, p.problem.Examples.Train.Len())
+	for _, i := range at {
+		gone[i] = true
+	}
+	slices.Sort(at)
+	return at, p.problem.CheckLeft(flag, p.problem.Examples.Y, gone)
+}
+
+// fit finds the posterior with the other training data.
+func (to *changed) fit(ctx context.Context, p *Posterior) (err error) {
+	c := job.FromContext(ctx)
+	if to.search == nil && to.classes == nil && to.targets == nil {
+		if to.posterior, err = p.refit(ctx, to.flag, to.at); err == nil {
+			c.Warn(to.posterior.Warnings()...)
+		}
+		c.Clear()
+		return err
+	}
+	if to.model, err = p.counterfactual(ctx, to.flag); err != nil || to.search != nil {
+		return err
+	}
+	y := p.problem.TrainTargets().Without()
+	if y.Y = to.targets; to.classes != nil {
+		y = p.problem.Relabelled(to.at, to.classes)
+	}
+	to.posterior, err = to.model.Fit(ctx, y, nil)
+	c.Clear()
+	if err != nil {
+		return problem.ExplainError(p.problem.Examples.Train, err)
+	}
+	c.Warn(to.posterior.Warnings()...)
+	return nil
+}
+
+// answer adds to an explanation what is predicted from the other training data.
+func (to *changed) answer(ctx context.Context, p *Posterior, a *answer, x *Explanation) error {
+	if to.search != nil {
+		var err error
+		x.SmallestFlip, err = to.smallest(ctx, p, a.batch)
+		return problem.ExplainError(a.row, err)
+	}
+	says := to.says
+	if _, err := p.post.ChangeTo(ctx, p.problem, &says, to.posterior, a.batch, p.link); err != nil {
+		return problem.ExplainError(a.row, err)
+	}
+	if x.Without = &says; says.Labels != nil {
+		x.Without, x.Flip = nil, &says
+	}
+	return nil
+}
+
+// smallest looks for a small set of training rows without which the one row of x is of another class.
+func (to *changed) smallest(ctx context.Context, p *Posterior, x *linearize.Batch) (*Flip, error) {
+	c := job.FromContext(ctx)
+	flip, _, warnings, err := inference.SmallestFlip(ctx, p.problem, p.post, to.model, x, *to.search, p.link)
+	c.Clear()
+	c.Warn(warnings...)
+	return flip, err
+}
+
+// refits are what a posterior keeps of answers from other training data: while a picture is drawn, many calls leave the
+// same training rows out.
+type refits struct {
+	sync.Mutex
+	model  *counterfactual.Model // nil before the first
+	latest []*removal            // the last one first
+}
+
+// A removal is the posterior without some training rows, which is computed once.
+type removal struct {
+	sync.Mutex
+	at        []int
+	posterior *counterfactual.Posterior // nil until it is computed
+}
+
+// mostRemovals is the number of sets of training rows whose posteriors are kept.
+const mostRemovals = 4
+
+// counterfactual is what answers from other training data. An error names the flag or method that needs it.
+func (p *Posterior) counterfactual(ctx context.Context, flag option.Text) (*counterfactual.Model, error) {
+	r := &p.refits
+	r.Lock()
+	defer r.Unlock()
+	if r.model == nil {
+		m, err := inference.Counterfactual(ctx, p.job, p.problem, p.post, flag)
+		if err != nil {
+			return nil, err
+		}
+		r.model = m
+	}
+	return r.model, nil
+}
+
+// refit is the posterior without training rows at these positions, which ascend; another call may have computed it.
+func (p *Posterior) refit(ctx context.Context, flag option.Text, at []int) (*counterfactual.Posterior, error) {
+	m, err := p.counterfactual(ctx, flag)
+	if err != nil {
+		return nil, err
+	}
+	r := &p.refits
+	r.Lock()
+	one := &removal{at: at}
+	if k := slices.IndexFunc(r.latest, func(one *removal) bool { return slices.Equal(one.at, at) }); k >= 0 {
+		one = r.latest[k]
+		r.latest = slices.Delete(r.latest, k, k+1)
+	}
+	r.latest = slices.Insert(r.latest, 0, one)
+	r.latest = r.latest[:min(len(r.latest), mostRemovals)]
+	r.Unlock()
+	one.Lock()
+	defer one.Unlock()
+	if one.posterior == nil {
+		q, err := m.Fit(ctx, p.problem.TrainTargets().Without(at...), nil)
+		if err != nil {
+			return nil, problem.ExplainError(p.problem.Examples.Train, err)
+		}
+		one.posterior = q
+	}
+	return one.posterior, nil
 }

@@ -15,9 +15,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp"
+	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
@@ -42,11 +44,11 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	x := list[0]
-	fmt.Printf("%s with probability %.2f\n", p.ClassName(x.Prediction.Class), x.Prediction.Probability[x.Prediction.Best()])
-	fmt.Printf("%s against %s: %.2f = %.2f + %.2f + %.2f\n", x.For, x.Against, x.Mean, x.PriorMean, x.ContributionSum, x.Remainder)
-	for _, c := range x.Contributions {
-		fmt.Printf("training row %d, a %s: %+.2f\n", c.Index, c.Label, c.Value)
+	x, sum := list[0].Prediction, list[0].Main()
+	fmt.Printf("%s with probability %.2f\n", p.ClassName(x.Class), x.Probability[x.Best()])
+	fmt.Printf("%s against %s: %.2f = %.2f + %.2f + %.2f\n", sum.Name, sum.Other, sum.Network, sum.PriorMean, sum.ContributionSum, sum.Remainder)
+	for _, c := range sum.Contributions {
+		fmt.Printf("training row %d, a %v: %+.2f\n", c.Index, c.Label, c.Value)
 	}
 	// Output:
 	// 4 with probability 0.94
@@ -251,16 +253,66 @@ func ExamplePosterior_Explain() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	x := list[0]
-	fmt.Printf("%s against %s: %.2f = %.2f + %.2f + %.2f\n", x.For, x.Against, x.Mean, x.PriorMean, x.ContributionSum, x.Remainder)
+	x := list[0].Main()
+	fmt.Printf("%s against %s: %.2f = %.2f + %.2f + %.2f\n", x.Name, x.Other, x.Network, x.PriorMean, x.ContributionSum, x.Remainder)
 	for _, c := range x.Contributions {
-		fmt.Printf("training row %d, a %s: %+.2f ± %.2f; without it %+.2f; similarity %.2f\n",
-			c.Index, c.Label, c.Value, c.SD, c.Removal, c.Similarity)
+		fmt.Printf("training row %d, a %v: %+.2f ± %.2f; without it %+.2f; similarity %.2f\n",
+			c.Index, c.Label, c.Value, *c.SD, c.Removal, c.Similarity)
 	}
 	// Output:
 	// 9 against 4: -5.45 = 21.51 + -25.22 + -1.74
 	// training row 172, a 4: -10.55 ± 2.39; without it +1.79; similarity 0.18
 	// training row 4, a 4: -6.69 ± 1.00; without it +0.40; similarity 0.14
+}
+
+// Explanations of many rows one after another, for a program that keeps none.
+func ExamplePosterior_EachExplanation() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	check(p.EachExplanation(ctx, must(p.TestRows(ctx, 6, 24)), nil, func(_ int, x *funcgp.Explanation) error {
+		_, err := fmt.Printf("row %d: most for training row %d\n", x.Input.Index, x.Main().Contributions[0].Index)
+		return err
+	}))
+	// Output:
+	// row 6: most for training row 172
+	// row 24: most for training row 298
+}
+
+// Two processes explain by a half of the training rows each, and a third adds up.
+func ExamplePosterior_ExplainPart() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	rows, o := must(p.TestRows(ctx, 6)), &funcgp.ExplainOptions{Top: 2}
+	first, second := must(p.ExplainPart(ctx, rows, 0, 30, o)), must(p.ExplainPart(ctx, rows, 30, 60, o))
+	all := must(explain.Merge([]explain.Explanation{first[0][0], second[0][0]}, []int{0, 30}, &explain.Options{Top: 2}))
+	o.Merged = [][]explain.Explanation{{all}}
+	x := must(p.Explain(ctx, rows, o))[0].Main()
+	fmt.Printf("%.2f = %.2f + %.2f + %.2f\n", x.Network, x.PriorMean, x.ContributionSum, x.Remainder)
+	// Output:
+	// -5.45 = 21.51 + -25.22 + -1.74
+}
+
+// The terms of all training rows, as a matrix.
+func ExamplePosterior_Terms() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	terms := must(p.Terms(ctx, must(p.TestRows(ctx, 6, 24)), nil))
+	rows, columns := terms.Dims()
+	fmt.Printf("%d×%d, the rows sum to %.2f and %.2f\n", rows, columns, floats.Sum(terms.RawRowView(0)), floats.Sum(terms.RawRowView(1)))
+	// Output:
+	// 2×60, the rows sum to -25.22 and 19.93
+}
+
+// A service computes once what all explanations share.
+func ExamplePosterior_Prepare() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	fmt.Println(must(p.Prepare(ctx)))
+	// Output: true
 }
 
 // What the posterior is of, for a service that describes its model.
@@ -286,6 +338,17 @@ func ExamplePosterior_Without() {
 	fmt.Printf("probability of a 4: %.2f with all rows, %.2f without two\n", with.Probability[0], without.Probability[0])
 	// Output:
 	// probability of a 4: 0.74 with all rows, 0.65 without two
+}
+
+// By a posterior of any method.
+func ExamplePosterior_WithoutToFirstOrder() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	rows := must(p.TestRows(ctx, 6))
+	fmt.Printf("probability of a 4: %.2f\n", must(p.WithoutToFirstOrder(ctx, rows, 172, 4))[0].Probability[0])
+	// Output:
+	// probability of a 4: 0.49
 }
 
 // Training rows whose label the others contradict.
@@ -580,7 +643,7 @@ func ExamplePosterior_SmallestFlip() {
 	p := digits(ctx)
 	defer p.Close()
 	flip := must(p.SmallestFlip(ctx, must(p.TestRows(ctx, 24)), nil))[0]
-	fmt.Println(flip.Found, len(flip.Rows), p.ClassName(flip.Without.Class))
+	fmt.Println(flip.Found, len(flip.Rows), p.ClassName(flip.Class))
 	// Output:
 	// true 1 4
 }
@@ -973,4 +1036,64 @@ func ExampleMerge() {
 	// 0/2 30 rows
 	// 1/2 30 rows
 	// nystrom 60
+}
+
+// A posterior that was fitted is of no file.
+func ExamplePosterior_File() {
+	p := digits(context.Background())
+	defer p.Close()
+	fmt.Printf("%q\n", p.File())
+	// Output: ""
+}
+
+func ExamplePosterior_OutputNames() {
+	p := digits(context.Background())
+	defer p.Close()
+	fmt.Println(len(p.OutputNames()))
+	// Output: 0
+}
+
+func ExamplePosterior_Quantity() {
+	p := table(context.Background())
+	defer p.Close()
+	fmt.Printf("%q\n", p.Quantity())
+	// Output: ""
+}
+
+// How much each feature varies.
+func ExamplePosterior_Spread() {
+	ctx := context.Background()
+	p := table(ctx)
+	defer p.Close()
+	fmt.Printf("%.2f\n", must(p.Spread(ctx)))
+	// Output: [1.41 0.87]
+}
+
+// Rows as the command takes them.
+func ExamplePosterior_Select() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	fmt.Println(must(p.Select(ctx, &funcgp.Query{Index: "6-7,24"}, 1)).Len())
+	// Output: 3
+}
+
+func ExampleRows_Shown() {
+	ctx := context.Background()
+	p := table(ctx)
+	defer p.Close()
+	rows := must(p.Records(ctx, []map[string]float64{{"a": 1, "b": 2}}))
+	fmt.Println(must(rows.Shown(ctx, 0)).Values)
+	// Output: [1 2]
+}
+
+// The inputs as the network takes them.
+func ExampleRows_Scored() {
+	ctx := context.Background()
+	p := table(ctx)
+	defer p.Close()
+	rows := must(p.Records(ctx, []map[string]float64{{"a": 1, "b": 2}}))
+	x := must(p.Explain(ctx, rows, nil))[0]
+	fmt.Println(must(rows.Scored(ctx, 0, &x.Prediction)).Input)
+	// Output: [1 2]
 }

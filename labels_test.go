@@ -32,16 +32,18 @@ func TestLabels(t *testing.T) {
 		require.Nil(t, p.Classes())
 		rows := testref.Must(p.Rows(t.Context(), x.Slice(0, 4, 0, 2).(*mat.Dense)))(t)
 		all[k] = testref.Must(p.Predict(t.Context(), rows))(t)
-		e := testref.Must(p.Explain(t.Context(), rows, &funcgp.ExplainOptions{Output: 2, Top: 30}))(t)[3]
-		require.Equal(t, "late", e.For)
+		e := testref.Must(p.Explain(t.Context(), rows, &funcgp.ExplainOptions{For: "late", Only: true, Top: 30}))(t)[3]
+		late := e.Main()
+		require.Len(t, e.Outputs, 1)
+		require.Equal(t, "late", late.Name)
 		sum := 0.0
-		for _, c := range e.Contributions {
-			sum += c.Value
+		for _, c := range late.Contributions {
+			sum += float64(c.Value)
 		}
-		require.InDelta(t, e.ContributionSum, sum, 1e-9)
-		require.InDelta(t, float64(e.Prediction.Mean[2]), e.PriorMean+sum+e.Remainder, 1e-9)
+		require.InDelta(t, float64(late.ContributionSum), sum, 1e-9)
+		require.InDelta(t, float64(e.Prediction.Mean[2]), float64(late.PriorMean)+sum+float64(late.Remainder), 1e-9)
 		_, err := p.SmallestFlip(t.Context(), rows, nil)
-		require.ErrorContains(t, err, "use Without")
+		require.ErrorContains(t, err, "and no class; use")
 		for _, err := range p.Predictions(t.Context(), rows, &funcgp.PredictOptions{Coverage: .9}) {
 			require.ErrorContains(t, err, "several labels")
 		}

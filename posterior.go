@@ -5,7 +5,9 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 
+	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/predictive"
@@ -29,7 +31,15 @@ type Posterior struct {
 	fit     result.Fit
 	names   result.Rows
 	job     *job.Job
-	held    bool // the network or the rows were in memory
+	later   func(ctx context.Context) (*inference.Posterior, error) // makes post, of Deferred; nil of others
+	held    bool                                                    // the network or the rows were in memory
+
+	shared atomic.Pointer[explain.Explainer] // by Prepare; nil before
+	refits refits
+	half   struct { // the refit at half of the weights; nil before the first call that needs it
+		sync.Mutex
+		dual gp.Dual
+	}
 
 	covering covering
 
@@ -63,10 +73,47 @@ func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error
 
 // answering answers by a posterior, whose files the job has open.
 func answering(c *job.Job, post *inference.Posterior) *Posterior {
-	p := post.Problem
-	q := &Posterior{problem: p, post: post, link: post.DefaultLink(p), fit: post.Report(p, c.Warnings), names: p.TrainingRows(), job: c}
+	q := Deferred(c, post.Problem, nil)
+	q.made(post)
+	return q
+}
+
+// made sets the posterior over functions, and the problem with what its fit settled.
+func (p *Posterior) made(post *inference.Posterior) {
+	p.problem, p.post = post.Problem, post
+	p.link, p.fit = post.DefaultLink(p.problem), post.Report(p.problem, p.job.Warnings)
+}
+
+// Deferred is a posterior that is made when an explanation needs it, after what was asked is checked, and of several
+// networks for ExplainMean one after another, so that one is in memory at a time.
+func Deferred(c *job.Job, p *problem.Problem, later func(ctx context.Context) (*inference.Posterior, error)) *Posterior {
+	q := &Posterior{problem: p, names: p.TrainingRows(), job: c, later: later}
 	q.names.ErrorBars = true
 	return q
+}
+
+// ready makes a posterior that was deferred.
+func (p *Posterior) ready(ctx context.Context) error {
+	if p.post != nil {
+		return nil
+	}
+	post, err := p.later(ctx)
+	if err != nil {
+		return err
+	}
+	p.made(post)
+	return nil
+}
+
+// RowsOf are rows that the problem of a posterior read.
+func RowsOf(p *Posterior, rows *dataset.Rows) *Rows { return &Rows{rows, p} }
+
+// File is the file that the posterior is of, "" where it was fitted and not opened.
+func (p *Posterior) File() string {
+	if p.problem.Saved == nil {
+		return ""
+	}
+	return p.problem.Saved.File.Path()
 }
 
 func init() {
@@ -76,6 +123,14 @@ func init() {
 		p := front.(*Posterior)
 		return inference.Open{Job: p.job, Problem: p.problem, Posterior: p.post, Begin: p.begin}
 	}
+}
+
+// heard is a context that carries a job: its own, or one that tells who opened the posterior of its progress.
+func (p *Posterior) heard(ctx context.Context) context.Context {
+	if job.Carried(ctx) {
+		return ctx
+	}
+	return job.NewContext(ctx, job.New(p.job.Listener))
 }
 
 // begin is called at the start of every call, and what it returns at the end. Calls may call others.

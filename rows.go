@@ -221,3 +221,18 @@ func (r *Rows) Targets(i int) []float64 {
 	}
 	return []float64{problem.Label(rows, i)}
 }
+
+// Select returns the rows that a query asks for, and where it asks for none the first count kept test rows, 0 for
+// all.
+func (p *Posterior) Select(ctx context.Context, o *Query, count int) (*Rows, error) {
+	end, err := p.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	asked, err := o.Select(ctx, job.FromContext(ctx), p.problem, count)
+	if err != nil {
+		return nil, p.named(err)
+	}
+	return &Rows{asked, p}, nil
+}

@@ -64,8 +64,7 @@ func TestErrorsNameGo(t *testing.T) {
 func TestFieldsAreMembers(t *testing.T) {
 	words := regexp.MustCompile(`([a-z])([A-Z])|(MAP)([A-Z])`)
 	for _, answer := range []any{Prediction{NamedRow: &result.NamedRow{ID: "a", LabelName: "a", Targets: []result.Float{1}}, NetworkClass: new(result.Float), ClassName: "a", Novelty: &Novelty{}, Region: Region{Interval: []result.Float{}, Set: []result.Float{}},
-		ObservationMean: []result.Float{1}, ObservationSD: []result.Float{1}, FunctionSD: []result.Float{1}, Calibration: &result.Scales{}}, Novelty{}, Explanation{Against: "a"},
-		Contribution{ID: "a", Influence: new(float64)}, Info{Bound: "lower", Columns: []string{"a"}, Target: "a", Classes: []string{"a"}, Labels: []string{"a"}}} {
+		ObservationMean: []result.Float{1}, ObservationSD: []result.Float{1}, FunctionSD: []result.Float{1}, Calibration: &result.Scales{}}, Novelty{}, Info{Bound: "lower", Columns: []string{"a"}, Target: "a", Classes: []string{"a"}, Labels: []string{"a"}}} {
 		text, err := json.Marshal(answer)
 		require.NoError(t, err)
 		var members map[string]json.RawMessage

@@ -38,8 +38,9 @@ func TestSubtotalsAndCurve(t *testing.T) {
 		for _, terms := range []gp.Terms{gp.PosteriorTerms, gp.RawTerms} {
 			e, err := New(d, d, &Options{Terms: terms, Targets: targets, Groups: groups, Curve: true, All: true, Tile: 1 + rng.IntN(n)})
 			require.NoError(t, err)
-			rows := testref.Must(e.Explain(t.Context(), testkit.RandomBatch(rng, 2, c, p)))(t)
-			for _, row := range rows {
+			batch := testkit.RandomBatch(rng, 2, c, p)
+			rows, all := testref.Must(e.Explain(t.Context(), batch))(t), testref.Must(e.AllTerms(t.Context(), batch))(t)
+			for i, row := range rows {
 				for _, x := range row {
 					v := x.All.Value
 					if terms == gp.RawTerms {
@@ -48,6 +49,11 @@ func TestSubtotalsAndCurve(t *testing.T) {
 					size := 0.0
 					for _, v := range v {
 						size += math.Abs(v)
+					}
+					own := x.Target.Of(mat.Col(nil, 0, all.Slice(i*c, (i+1)*c, 0, 1)))
+					require.InDelta(t, v[0], own, 1e-12*size)
+					if !x.Target.IsContrast() {
+						require.Equal(t, v, all.RawRowView(i*c+x.Target.Plus))
 					}
 					requireSubtotals(t, x.Subtotals, groups, v, 1e-12*size)
 					requireCurve(t, x.Curve, v, 1e-12*size)

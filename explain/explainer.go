@@ -237,6 +237,16 @@ func (e *Explainer) Prepare(ctx context.Context) error {
 	return e.knowSpread(ctx, slices.Repeat([]bool{true}, e.n))
 }
 
+// With returns an explainer with other options, which shares with e what either learns of training examples.
+func (e *Explainer) With(o *Options) (*Explainer, error) {
+	other, err := New(e.dual, e.prior, o)
+	if err != nil {
+		return nil, err
+	}
+	other.cache = e.cache
+	return other, nil
+}
+
 // Explain explains the outputs of every row of x. The result has one slice per
 // row, with the explanations in the order of Options.Targets. All rows share one
 // gp.Cross, whose memory grows with T; slice x to bound it. A cancelled context
@@ -335,6 +345,31 @@ func (e *Explainer) ExplainTargets(ctx context.Context, x *linearize.Batch, cov 
 		}
 		return nil
 	})
+	return out, err
+}
+
+// AllTerms returns the terms, of the kind Options.Terms, of every training example in the outputs of every row of x,
+// T·C×N: row t·C + c is of output c of row t. The terms of a contrast are the difference of two such rows. All rows
+// share one pass over the data, and one gp.Cross, whose memory grows with T.
+func (e *Explainer) AllTerms(ctx context.Context, x *linearize.Batch) (*mat.Dense, error) {
+	if x.Len() == 0 {
+		return nil, ctx.Err()
+	}
+	if x.Outputs() != e.c {
+		panic("explain: test batch has another number of outputs")
+	}
+	if err := e.checkPrior(x); err != nil {
+		return nil, err
+	}
+	out := mat.NewDense(x.Len()*e.c, e.n, nil)
+	work := make([][]tally, x.Len())
+	for t := range work {
+		for c := range e.c {
+			w := tally{target: Single(c), column: out.RawRowView(t*e.c + c), cross: make([]float64, e.c), rawCross: make([]float64, e.c), subtotals: make(subtotals, e.groups)}
+			work[t] = append(work[t], w)
+		}
+	}
+	_, err := e.stream(ctx, x, work)
 	return out, err
 }
 

@@ -182,7 +182,7 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 			return err
 		}
 		q, posterior := merged.Question()
-		v := &explainVerb{common: s.common, which: problem.RowFlags(q.Rows), top: q.Top, terms: q.Terms, contrast: q.Contrast, kernel: q.Kernel(), merged: merged.Explanations()}
+		v := &explainVerb{common: s.common, which: problem.RowFlags(q.Rows), top: q.Top, terms: q.Terms, contrast: q.Contrast, merged: merged.Explanations()}
 		if v.common.File = posterior; q.Calibrate == "none" {
 			v.common.Task.Calibrate = q.Calibrate
 		}

@@ -30,9 +30,21 @@ type Report struct {
 
 	Networks *Networks `json:"networks,omitempty"` // of the mean of several networks; nil for one
 
+	// The ends of the central 95 % interval of a new observation of a regression of one target, shown by pages; nil for
+	// others.
+	Interval []float64 `json:"-"`
+
 	Record  *Record `json:"record,omitempty"` // nil where nobody asked how the answer came about
 	Fit     Fit     `json:"fit"`
 	Timings Timings `json:"timings"`
+}
+
+// Main is the output that a person asks about first: the contrast where there is one, and else the first output.
+func (r *Report) Main() *Output {
+	if last := &r.Outputs[len(r.Outputs)-1]; last.Contrast != nil {
+		return last
+	}
+	return &r.Outputs[0]
 }
 
 // Changed is what would be predicted for the row had the training data been others: without
@@ -93,6 +105,10 @@ type Output struct {
 	Layers          []LayerSum     `json:"layers,omitempty"`    // over all N; they add up to ContributionSum
 	Networks        *NetworkSums   `json:"networks,omitempty"`  // of the mean of several networks; nil for one
 
+	// What a positive term speaks for and what a negative one, not part of the JSON: a class, a label or a target, or the
+	// number of an output; Other is "" where nothing is subtracted.
+	Name  string `json:"-"`
+	Other string `json:"-"`
 	// Shown by pages but not part of the JSON: the largest contributions of each
 	// sign, and the most similar training examples.
 	For, Against []Contribution `json:"-"`

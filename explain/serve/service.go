@@ -139,7 +139,7 @@ func (s *service) explain(ctx context.Context, r *request) (any, error) {
 	case r.Contrast != nil && len(r.Contrast) != 2:
 		return nil, refusef(422, "bad_contrast", "contrast: %d names; give two", len(r.Contrast))
 	case r.Contrast != nil:
-		plus, minus, err := s.problem.Contrasted(problem.JoinNames(r.Contrast))
+		plus, minus, err := s.problem.Contrasted(r.Contrast[0], r.Contrast[1])
 		if err != nil {
 			return nil, refuse(422, "bad_contrast", err)
 		}

@@ -39,11 +39,11 @@ func why(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	x := list[0]
-	fmt.Fprintf(out, "P(%s) = %.3f; %s against %s: %.2f = %.2f + %.2f + %.2f\n", p.ClassName(x.Prediction.Class),
-		x.Prediction.Probability[x.Prediction.Best()], x.For, x.Against, x.Mean, x.PriorMean, x.ContributionSum, x.Remainder)
-	for _, c := range x.Contributions {
-		fmt.Fprintf(out, "training row %d, a %s: %+.2f ± %.2f\n", c.Index, c.Label, c.Value, c.SD)
+	x, sum := list[0].Prediction, list[0].Main()
+	fmt.Fprintf(out, "P(%s) = %.3f; %s against %s: %.2f = %.2f + %.2f + %.2f\n", p.ClassName(x.Class), x.Probability[x.Best()],
+		sum.Name, sum.Other, sum.Network, sum.PriorMean, sum.ContributionSum, sum.Remainder)
+	for _, c := range sum.Contributions {
+		fmt.Fprintf(out, "training row %d, a %v: %+.2f ± %.2f\n", c.Index, c.Label, c.Value, *c.SD)
 	}
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -138,25 +137,8 @@ func ByNetwork(task *problem.Task, f *mat.Dense) []result.Float {
 	return RowOf(o.MAPProb, 0)
 }
 
-// Contrasted is the contrast that was asked for, nil for none.
-func Contrasted(p *problem.Problem, contrast string) (*explain.Target, error) {
-	if contrast == "" {
-		return nil, nil
-	}
-	if p.Model.Outputs == 1 {
-		return nil, option.Errorf("{contrast=%s}: %s has one output, which already weighs its two classes against each other; leave {contrast} out", contrast, p.Model.Name)
-	}
-	a, b, err := p.Contrasted(contrast)
-	if err != nil {
-		return nil, err
-	}
-	t := explain.Contrast(a, b)
-	return &t, nil
-}
-
-// Targets are what is explained of row i: all outputs, then the contrast that was asked for. Without one it is the
-// contrast of the predicted class and the runner-up, where each class has an output: a softmax compares outputs, and
-// by itself none means anything.
+// Targets are what is explained of row i: all outputs, then the contrast that was asked for, or the contrast of the
+// predicted class and the runner-up, where each class has an output.
 func Targets(p *problem.Problem, pred *Predictions, i int, asked *explain.Target) []explain.Target {
 	var list []explain.Target
 	for k := range p.Model.Outputs {

@@ -11,6 +11,9 @@ type key struct{}
 // progress and notes, and keep their warnings and times in it.
 func NewContext(ctx context.Context, j *Job) context.Context { return context.WithValue(ctx, key{}, j) }
 
+// Carried tells whether a context carries a job.
+func Carried(ctx context.Context) bool { return ctx.Value(key{}) != nil }
+
 // FromContext is the job that a context carries, or a new one that nobody listens to.
 func FromContext(ctx context.Context) *Job {
 	if j, ok := ctx.Value(key{}).(*Job); ok {

@@ -12,6 +12,7 @@ var Table = []Option{
 		Help: "`NAME=VALUE` of what a model leaves open: the size of a dimension, height=48; one number that an input is " +
 			"in all its elements, sr=16000 or state=0; or the shape of an input, x=n,3,48,192 with n for the examples; " +
 			"once for each name"},
+	{Name: "by-layer", Go: "ExplainOptions.ByLayer"},
 	{Name: "calibrate", Go: "Calibrate", Default: "loo", Values: []string{"loo", "heldout", "none"}, Kept: true,
 		Help: "scale the covariance, and the mean of classes, for probabilities and intervals by `HOW`: loo, by " +
 			"leave-one-out predictions of the training rows; heldout, by rows that were not trained on; or none"},
@@ -41,6 +42,8 @@ var Table = []Option{
 			"files also by a pattern in quotes, 'x-*.npy', or a list a.csv,b.csv (default digits)"},
 	{Name: "early-stopping", Go: "TrainingSet.HeldOut"},
 	{Name: "epochs"},
+	{Name: "flip", Go: "ExplainOptions.Flip"},
+	{Name: "flip-most"},
 	{Name: "force", Go: "FitOptions.Force",
 		Help: "answer even where the outputs are those of the classes in another order, which is an error otherwise"},
 	{Name: "form"},
@@ -55,7 +58,7 @@ var Table = []Option{
 		Help: "`M` inducing examples of --method subset or nystrom, or with --select strength inducing rows (default as " +
 			"many as have 2000 outputs)"},
 	{Name: "inducing-file"},
-	{Name: "influence"},
+	{Name: "influence", Go: "ExplainOptions.Influence"},
 	{Name: "init"},
 	{Name: "input"},
 	{Name: "input-columns", Go: "Model.InputColumns",
@@ -135,6 +138,7 @@ var Table = []Option{
 			"example with a direction of its Λ, which say most"},
 	{Name: "select-only"},
 	{Name: "shard"},
+	{Name: "smallest-flip", Go: "ExplainOptions.SmallestFlip"},
 	{Name: "split", Go: "Data.Split",
 		Help: "take the parts of a CSV file from split `K` of FILE.splits.csv"},
 	{Name: "standardize", Go: "Standardize", Default: "auto", Values: []string{"auto", "yes", "sample", "robust", "minmax", "signed", "255", "no"}, Kept: true,
@@ -183,6 +187,7 @@ var Table = []Option{
 		Help: "leave out rows that say nothing, so that for 99 % of a sample of test rows the variance is at most " +
 			"1+`PART` times that of all rows; --method exact becomes kept, whose default is 0.05, and nystrom passes " +
 			"over the rows kept alone"},
+	{Name: "without", Go: "ExplainOptions.Without"},
 	{Name: "without-inputs", Go: "SaveOptions.WithoutInputs"},
 	{Name: "workers",
 		Help: "let `N` goroutines work at a time (default one a processor)"},

@@ -100,23 +100,20 @@ func (s *DataFlags) CheckContrast(text string) (a, b string, err error) {
 	return ab[0], ab[1], nil
 }
 
-// Contrasted returns the outputs of the two classes of a --contrast that CheckContrast has let pass. For a regression
-// they are numbers of outputs, or target columns.
-func (p *Problem) Contrasted(text string) (a, b int, err error) {
-	ab, err := SplitNames(text)
-	if err != nil {
+// Contrasted returns the outputs of two classes whose difference is asked for. For a regression they are numbers of outputs,
+// or target columns.
+func (p *Problem) Contrasted(plus, minus string) (a, b int, err error) {
+	if a, err = p.OutputOf(plus); err != nil {
 		return 0, 0, err
 	}
-	if a, err = p.outputOf(ab[0]); err != nil {
-		return 0, 0, err
-	}
-	if b, err = p.outputOf(ab[1]); err == nil && a == b {
-		err = option.Errorf("{contrast=%s}: both are the same output; name two", text)
+	if b, err = p.OutputOf(minus); err == nil && a == b {
+		err = option.Errorf("{contrast=%s}: both are the same output; name two", JoinNames([]string{plus, minus}))
 	}
 	return a, b, err
 }
 
-func (p *Problem) outputOf(name string) (int, error) {
+// OutputOf returns the output of a class, a label or a target, or of its number.
+func (p *Problem) OutputOf(name string) (int, error) {
 	t, columns := p.Task, p.OutputNames()
 	k, notNumber := strconv.Atoi(name)
 	switch {

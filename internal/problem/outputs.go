@@ -111,7 +111,7 @@ func (p *Problem) groupedBy(ctx context.Context, c *job.Job, rows *dataset.Rows,
 		top = fewOutputs
 	}
 	for _, name := range f.list {
-		k, err := p.outputOf(name)
+		k, err := p.OutputOf(name)
 		if err != nil {
 			return nil, option.Errorf("{outputs}: %s is not one of the classes %s; choose among them", name, job.Cut(t.list(), 60))
 		}

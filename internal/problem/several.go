@@ -108,7 +108,7 @@ func OpenSeveral(ctx context.Context, c *job.Job, sources []Source) (list []*Pro
 			return nil, nil, err
 		}
 		for k, other := range list {
-			if err := p.alike(other); err != nil {
+			if err := p.Alike(other); err != nil {
 				return nil, nil, err
 			}
 			if p.Model.Path == "" && other.Model.Path == "" || p.Model.Path != "" && sameFile(p.Model.Path, other.Model.Path) {
@@ -120,8 +120,8 @@ func OpenSeveral(ctx context.Context, c *job.Job, sources []Source) (list []*Pro
 	return list, warned, nil
 }
 
-// alike returns an error unless the problems are about outputs of the same meaning and the same training rows.
-func (p *Problem) alike(q *Problem) error {
+// Alike returns an error unless the problems are about outputs of the same meaning and the same training rows.
+func (p *Problem) Alike(q *Problem) error {
 	a, b := q.Model.Name, p.Model.Name
 	differ := func(format string, args ...any) error {
 		return option.Errorf("%s and %s cannot be averaged: %s", a, b, option.Textf(format, args...))

@@ -7,10 +7,8 @@ import (
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/inputfile"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/sparse/shard"
 )
@@ -27,14 +25,13 @@ func (a *AuditPart) head() *header { return &a.header }
 // NewAuditPart scores a part of the training rows of a posterior of a file, for a list of the top rows.
 // calibrate says how it was opened. A part without rows is an error.
 func NewAuditPart(ctx context.Context, post *funcgp.Posterior, part shard.Part, top int, calibrate string) (*AuditPart, error) {
-	p := inference.Behind(post).Problem
-	n := p.Examples.Train.Len()
+	n := post.Info().Examples
 	lo, hi := part.Rows(n)
 	if lo == hi {
 		return nil, noRows(part, n)
 	}
 	a := &AuditPart{header: header{Part: part, Examples: n, Question: Question{Top: top, Calibrate: calibrate}}}
-	if err := a.header.of(ctx, p); err != nil {
+	if err := a.header.of(ctx, post.File()); err != nil {
 		return nil, err
 	}
 	var err error
@@ -42,9 +39,9 @@ func NewAuditPart(ctx context.Context, post *funcgp.Posterior, part shard.Part, 
 	return a, err
 }
 
-// of sets the posterior of a part to that of a problem.
-func (h *header) of(ctx context.Context, p *problem.Problem) (err error) {
-	if h.Posterior, err = filepath.Abs(p.Saved.File.Path()); err != nil {
+// of sets the posterior of a part to that of a file.
+func (h *header) of(ctx context.Context, path string) (err error) {
+	if h.Posterior, err = filepath.Abs(path); err != nil {
 		return err
 	}
 	h.SHA, err = inputfile.Sum(ctx, h.Posterior)

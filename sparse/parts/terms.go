@@ -7,16 +7,11 @@ import (
 	"slices"
 
 	"github.com/funcgp/funcgp"
-	"github.com/funcgp/funcgp/explain"
-	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
-	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse/shard"
 )
 
@@ -70,12 +65,8 @@ func (q *Question) Kernel() gp.Terms {
 type Terms struct {
 	post   *funcgp.Posterior
 	opened bool // by OpenTerms
-	open   inference.Open
-
-	asked  *dataset.Rows
-	about  *explain.Target // the contrast; nil for none
+	rows   *funcgp.Rows
 	header header
-	groups []int // of the training rows by their labels; nil for none
 }
 
 // OpenTerms opens a posterior with its model and data to answer a question.
@@ -115,28 +106,20 @@ func NewTerms(ctx context.Context, post *funcgp.Posterior, question Question) (*
 	if err != nil {
 		return nil, err
 	}
-	t := &Terms{post: post, open: inference.Behind(post)}
-	p := t.open.Problem
-	if p.Saved == nil {
+	if post.File() == "" {
 		return nil, errors.New("parts: the posterior is of no file, which all parts have in common; save it and open the file")
 	}
-	if t.asked, err = which.Select(ctx, t.open.Job, p, 1); err != nil {
+	t := &Terms{post: post}
+	if t.rows, err = post.Select(ctx, &which, 1); err != nil {
 		return nil, err
-	}
-	if t.about, err = inference.Contrasted(p, q.Contrast); err != nil {
-		return nil, err
-	}
-	train := p.Examples.Train
-	if train.Width() == 1 {
-		t.groups = result.Rows{Label: problem.Labels(train), Classes: p.Task.Labels()}.Groups()
 	}
 	asking, err := which.Absolute()
 	if err != nil {
 		return nil, err
 	}
 	q.Rows = Rows(asking)
-	t.header = header{Examples: train.Len(), Question: q}
-	return t, t.header.of(ctx, p)
+	t.header = header{Examples: post.Info().Examples, Question: q}
+	return t, t.header.of(ctx, post.File())
 }
 
 // Close closes the files that OpenTerms opened. The Terms must not be used any more.
@@ -155,56 +138,21 @@ func (t *Terms) Posterior() string { return t.header.SHA }
 
 // Part computes what a part of the training rows contributes. A part without rows is an error.
 func (t *Terms) Part(ctx context.Context, part shard.Part) (*TermsPart, error) {
-	end, err := t.open.Begin()
-	if err != nil {
-		return nil, err
-	}
-	defer end()
 	n := t.header.Examples
 	lo, hi := part.Rows(n)
 	if lo == hi {
 		return nil, noRows(part, n)
 	}
-	own := t.groups
-	if own != nil {
-		own = own[lo:hi]
-	}
-	dual := explain.Part(t.open.Posterior.Dual, lo, hi)
+	q := &t.header.Question
 	out := &TermsPart{header: t.header, covered: hi - lo}
 	out.header.Part = part
-	for i := range t.asked.Len() {
-		list, err := t.explain(ctx, dual, i, own)
-		if err != nil {
-			return nil, problem.LessMemory(err, true)
-		}
-		out.rows = append(out.rows, list)
-		t.open.Job.Show("explain", i+1, t.asked.Len())
+	o := &funcgp.ExplainOptions{Top: q.Top, Raw: q.Terms == "raw"}
+	err := o.Contrast(q.Contrast)
+	if err == nil {
+		out.rows, err = t.post.ExplainPart(ctx, t.rows, lo, hi, o)
 	}
-	t.open.Job.Clear()
-	return out, nil
-}
-
-// explain explains row i of those asked for by the training rows of dual, which have these
-// groups.
-func (t *Terms) explain(ctx context.Context, dual gp.Dual, i int, groups []int) ([]explain.Explanation, error) {
-	p, rows := t.open.Problem, t.asked
-	one := rows.Slice(i, i+1)
-	batch, err := p.Linearize(ctx, rows, i, i+1)
-	if err != nil {
-		return nil, problem.ExplainError(one, err)
-	}
-	pred, err := t.open.Posterior.Predict(ctx, p.Task, batch, predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs))
-	if err != nil {
-		return nil, problem.ExplainError(one, err)
-	}
-	o := &explain.Options{Terms: t.header.Kernel(), Top: t.header.Top, Targets: inference.Targets(p, pred, 0, t.about), Groups: groups, ErrorBars: true, Limits: linearize.Limits{Memory: p.Limits.Memory}}
-	ex, err := explain.New(dual, t.open.Posterior.Kernel, o)
 	if err != nil {
 		return nil, err
 	}
-	list, err := ex.Explain(ctx, batch)
-	if err != nil {
-		return nil, problem.ExplainError(one, err)
-	}
-	return list[0], nil
+	return out, nil
 }

@@ -37,10 +37,10 @@ func main() {
 	post := must(funcgp.Open(ctx, path, nil))
 	defer post.Close()
 	rows := must(post.Rows(ctx, mat.NewDense(1, 1, []float64{0.8})))
-	f := must(post.Explain(ctx, rows, &funcgp.ExplainOptions{Top: 3}))[0]
-	fmt.Printf("f(0.8) = %.3f = %.3f + %.3f from 300 examples + %.3f\n", f.Mean, f.PriorMean, f.ContributionSum, f.Remainder)
+	f := must(post.Explain(ctx, rows, &funcgp.ExplainOptions{Top: 3}))[0].Main()
+	fmt.Printf("f(0.8) = %.3f = %.3f + %.3f from 300 examples + %.3f\n", f.Network, f.PriorMean, f.ContributionSum, f.Remainder)
 	for _, t := range f.Contributions {
-		fmt.Printf("x = %+.2f, y = %+.3f: %+.4f\n", x.At(t.Index, 0), y.At(t.Index, 0), t.Value)
+		fmt.Printf("x = %+.2f, y = %+.3f: %+.4f\n", x.At(int(t.Index), 0), y.At(int(t.Index), 0), t.Value)
 	}
 }
 

@@ -1,0 +1,34 @@
+package funcgp
+
+import (
+	"context"
+
+	"github.com/funcgp/funcgp/explain/result"
+)
+
+// OutputNames are the names of the outputs where there is a target for each, or a label; nil where there are none.
+func (p *Posterior) OutputNames() []string { return p.problem.OutputNames() }
+
+// Quantity names an output of a regression, such as "log rate"; "" for classes.
+func (p *Posterior) Quantity() string { return p.problem.Task.Quantity(p.problem.Examples.Data.Target) }
+
+// Spread are the standard deviations of the features over the training rows, in the units of the data; nil for pictures.
+func (p *Posterior) Spread(ctx context.Context) ([]float64, error) {
+	v, err := p.problem.Spread(ctx)
+	return v, p.named(err)
+}
+
+// Shown shows row i: its pixels, or its features as they are in the file.
+func (r *Rows) Shown(ctx context.Context, i int) (result.Picture, error) {
+	shown, err := r.own.problem.Examples.Picture(ctx, r.asked, i)
+	return shown, r.own.named(err)
+}
+
+// Scored says what the prediction of row i was computed for, and what its decision hangs on.
+func (r *Rows) Scored(ctx context.Context, i int, of *result.Prediction) (*result.Scored, error) {
+	x, err := r.own.problem.Examples.Inputs(ctx, r.asked, i, i+1)
+	if err != nil {
+		return nil, r.own.named(err)
+	}
+	return result.NewScored(x.RawRowView(0), of), nil
+}
