@@ -300,7 +300,12 @@ func compileGraph(m *onnx.Model, g *onnx.Graph, o *Options, output string) *comp
 			continue
 		}
 		if err := attempt(c.translate); err != nil {
-			panic(refuse("network: %s, opset %d: %s", c.label(i), c.opset, brief(err.Error(), 400)))
+			const most = 400
+			text := option.Of(err)
+			if long := text.String(); len(long) > most {
+				text = option.Plain(brief(long, most))
+			}
+			panic(refuse("network: %s, opset %d: %s", c.label(i), c.opset, text))
 		}
 	}
 	if c.undecided.conditions != nil {
