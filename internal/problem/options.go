@@ -72,7 +72,7 @@ type MethodOptions struct {
 	// of the data; or auto, which takes exact, kept, parameters or nystrom by their time and memory and says which in a warning.
 	Name     string
 	Inducing int     // number of inducing examples; 0 is as many as have 2000 outputs
-	Within   float64 // of kept: variances are at most this part larger for 99 in 100 rows; 0 is .05
+	Within   float64 // of kept, which exact with it is: variances are at most this part larger for 99 in 100 rows; 0 is .05
 	Certify  bool    // of kept: bound what the rows left out would change, by another pass over them
 	Select   string  // how inducing examples are chosen; "" is stratified by class, else uniform
 }
