@@ -14,11 +14,9 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/autoencoder"
-	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/linearize/train"
 )
@@ -167,28 +165,28 @@ const vectors = 120
 
 // plan refuses what cannot fit before anything large is taken, for n training examples with inputs of a shape.
 func (s *trainVerb) plan(shape []int, n int) error {
-	d, memory := 1, s.common.Task.FitOptions.Memory
+	d, limits := 1, &s.common.Task.FitOptions.Limits
 	for _, k := range shape {
 		d *= k
 	}
 	fixed := 8 * vectors * s.arch.parameters(d)
-	if budget := gp.MemoryBudget(memory); fixed > float64(budget) {
+	if budget := limits.Budget(); fixed > float64(budget) {
 		return fmt.Errorf("--arch %s has %.0f parameters, and training them takes about %.0f bytes of memory, of which %d may be used; choose smaller widths, or raise --max-memory",
 			s.archName, s.arch.parameters(d), fixed, budget)
 	}
-	return gp.CheckMemory("training", gp.TrainingExamples, n, memory, func(n int) int64 { return int64(min(fixed+8*float64(n)*float64(d), math.MaxInt64/2)) })
+	return limits.Check("training", "training examples", n, func(n int) int64 { return int64(min(fixed+8*float64(n)*float64(d), math.MaxInt64/2)) })
 }
 
 // train returns the trained network in the units of the data, the network as it was trained, which is in those of
 // standardized targets, and the report, in which the scores are still missing.
 func (s *trainVerb) train(ctx context.Context, c *console.Console, set *funcgp.TrainingSet) (inUnits, own *network.Network, r *trainReport, err error) {
-	info, seed, memory := set.Info(), s.common.Task.FitOptions.Seed, s.common.Task.FitOptions.Memory
+	info, seed, limits := set.Info(), s.common.Task.FitOptions.Seed, &s.common.Task.FitOptions.Limits
 	net, err := network.Seeded(seed, info.InputShape, s.arch.layers(info.Outputs)...)
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("--arch %s does not fit inputs of shape %v: %w; use --arch mlp:WIDTHS", s.archName, info.InputShape, err)
 	}
 	if s.init != "" { // begin with its parameters
-		from, err := network.ReadONNXFile(ctx, s.init, &network.ReadOptions{MaxMemory: memory})
+		from, err := network.ReadONNXFile(ctx, s.init, &network.ReadOptions{MaxMemory: limits.Memory})
 		if err == nil {
 			net, err = net.WithStateOf(from)
 		}
@@ -199,7 +197,7 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, set *funcgp.T
 	if inUnits, err = set.InUnits(net); err != nil { // the objective is the same
 		return nil, nil, nil, err
 	}
-	if budget := gp.MemoryBudget(memory); inUnits.MinibatchBytes(s.descent.batch) > budget {
+	if budget := limits.Budget(); inUnits.MinibatchBytes(s.descent.batch) > budget {
 		return nil, nil, nil, fmt.Errorf("a minibatch of --batch %d takes about %d bytes of memory, of which %d may be used; choose a smaller --batch, or raise --max-memory",
 			s.descent.batch, inUnits.MinibatchBytes(s.descent.batch), budget)
 	}
@@ -260,23 +258,23 @@ func orNone(k int) int {
 
 // trainReport is what train prints with --json.
 type trainReport struct {
-	Schema        string             `json:"schema"`
-	Out           string             `json:"out"`
-	Parameters    int                `json:"parameters"`
-	Examples      int                `json:"examples"`
-	Objective     result.Float       `json:"objective"`
-	LogLikelihood result.Float       `json:"log_likelihood"`
-	GradientNorm  result.Float       `json:"gradient_norm"`
-	Epochs        int                `json:"epochs"`
-	Steps         int                `json:"steps"`
-	BestEpoch     int                `json:"best_epoch,omitempty"`
-	ValidationNLL *result.Float      `json:"validation_nll,omitempty"`
-	TrainAccuracy result.Float       `json:"train_accuracy"`
-	TestAccuracy  result.Float       `json:"test_accuracy"`
-	TrainNLL      result.Float       `json:"train_nll"`
-	TestNLL       result.Float       `json:"test_nll"`
-	Warnings      linearize.Warnings `json:"warnings"`
-	Seconds       result.Float       `json:"seconds"`
+	Schema        string        `json:"schema"`
+	Out           string        `json:"out"`
+	Parameters    int           `json:"parameters"`
+	Examples      int           `json:"examples"`
+	Objective     result.Float  `json:"objective"`
+	LogLikelihood result.Float  `json:"log_likelihood"`
+	GradientNorm  result.Float  `json:"gradient_norm"`
+	Epochs        int           `json:"epochs"`
+	Steps         int           `json:"steps"`
+	BestEpoch     int           `json:"best_epoch,omitempty"`
+	ValidationNLL *result.Float `json:"validation_nll,omitempty"`
+	TrainAccuracy result.Float  `json:"train_accuracy"`
+	TestAccuracy  result.Float  `json:"test_accuracy"`
+	TrainNLL      result.Float  `json:"train_nll"`
+	TestNLL       result.Float  `json:"test_nll"`
+	Warnings      job.Warnings  `json:"warnings"`
+	Seconds       result.Float  `json:"seconds"`
 }
 
 func (r *trainReport) text(stdout io.Writer) error {

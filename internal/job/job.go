@@ -54,6 +54,9 @@ func (Progress) Detail(string) {}
 // Alarm implements Listener.
 func (Progress) Alarm(*linearize.Warning) {}
 
+// Warnings are what users of answers should know, which write themselves as JSON.
+type Warnings = linearize.Warnings
+
 // A Job is one piece of work. Make it with New.
 type Job struct {
 	// Args are the command line that the job is, for files that remember how they were made; nil in a program.
@@ -66,7 +69,7 @@ type Job struct {
 
 	Listener Listener // nil hears nothing
 
-	Warnings linearize.Warnings
+	Warnings Warnings
 
 	times *times
 	files *files

@@ -17,8 +17,6 @@ import (
 	"github.com/funcgp/funcgp/glm/autoencoder"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/par"
-	"github.com/funcgp/funcgp/linearize"
 )
 
 // A Row is a line of output about one row.
@@ -47,19 +45,19 @@ type RowScores struct {
 
 // A Summary is the last line with --json.
 type Summary struct {
-	Schema    string             `json:"schema"`
-	Rows      int                `json:"rows"`
-	Posterior string             `json:"posterior"`
-	Samples   int                `json:"samples"`
-	Code      string             `json:"code"`
-	Latent    int                `json:"latent"`
-	Prior     result.Float       `json:"prior_precision"`
-	Noise     result.Float       `json:"noise_variance"`
-	Typical   result.Float       `json:"typical_neg_log_likelihood"` // mean of training rows
-	MSE       result.Float       `json:"mse"`                        // mean over rows and pixels, by the mean parameters
-	Means     RowScores          `json:"mean_scores"`
-	Warnings  linearize.Warnings `json:"warnings"`
-	Timings   result.Timings     `json:"timings"`
+	Schema    string         `json:"schema"`
+	Rows      int            `json:"rows"`
+	Posterior string         `json:"posterior"`
+	Samples   int            `json:"samples"`
+	Code      string         `json:"code"`
+	Latent    int            `json:"latent"`
+	Prior     result.Float   `json:"prior_precision"`
+	Noise     result.Float   `json:"noise_variance"`
+	Typical   result.Float   `json:"typical_neg_log_likelihood"` // mean of training rows
+	MSE       result.Float   `json:"mse"`                        // mean over rows and pixels, by the mean parameters
+	Means     RowScores      `json:"mean_scores"`
+	Warnings  job.Warnings   `json:"warnings"`
+	Timings   result.Timings `json:"timings"`
 }
 
 // atOnce is the number of rows that drawn networks run on together.
@@ -81,9 +79,8 @@ func Predict(ctx context.Context, c *console.Console, m funcgp.Model, d funcgp.D
 	out := bufio.NewWriter(c.Out)
 	lines := encoder(out)
 	sum := s.summary("funcgp/autoencoder-summary/1", rows.Len())
-	for t := range par.Tiles(rows.Len(), atOnce) {
-		lo, hi := par.Bounds(t, rows.Len(), atOnce)
-		part := rows.Slice(lo, hi)
+	for lo := 0; lo < rows.Len(); lo += atOnce {
+		part := rows.Slice(lo, min(lo+atOnce, rows.Len()))
 		x, _, err := checked(ctx, s.post.Autoencoder(), s.set, part)
 		if err != nil {
 			return err

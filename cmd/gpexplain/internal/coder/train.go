@@ -17,11 +17,9 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/autoencoder"
-	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/linearize/train"
 )
@@ -98,20 +96,20 @@ type Descent struct {
 
 // A TrainReport is what train prints of an autoencoder with --json.
 type TrainReport struct {
-	Schema     string             `json:"schema"`
-	Out        string             `json:"out"`
-	Posterior  string             `json:"posterior,omitempty"` // of --online
-	Parameters int                `json:"parameters"`
-	Code       string             `json:"code"`
-	Latent     int                `json:"latent"`
-	Examples   int                `json:"examples"`
-	Epochs     int                `json:"epochs"`
-	BestEpoch  int                `json:"best_epoch,omitempty"`
-	TrainMSE   result.Float       `json:"train_mse"` // mean over pixels, of the last epoch or of all rows
-	ValidMSE   *result.Float      `json:"validation_mse,omitempty"`
-	TestMSE    result.Float       `json:"test_mse"` // by the mean parameters
-	Warnings   linearize.Warnings `json:"warnings"`
-	Seconds    result.Float       `json:"seconds"`
+	Schema     string        `json:"schema"`
+	Out        string        `json:"out"`
+	Posterior  string        `json:"posterior,omitempty"` // of --online
+	Parameters int           `json:"parameters"`
+	Code       string        `json:"code"`
+	Latent     int           `json:"latent"`
+	Examples   int           `json:"examples"`
+	Epochs     int           `json:"epochs"`
+	BestEpoch  int           `json:"best_epoch,omitempty"`
+	TrainMSE   result.Float  `json:"train_mse"` // mean over pixels, of the last epoch or of all rows
+	ValidMSE   *result.Float `json:"validation_mse,omitempty"`
+	TestMSE    result.Float  `json:"test_mse"` // by the mean parameters
+	Warnings   job.Warnings  `json:"warnings"`
+	Seconds    result.Float  `json:"seconds"`
 }
 
 // Train trains an autoencoder and writes it to out, with its posterior beside it if it
@@ -120,7 +118,7 @@ func Train(ctx context.Context, c *console.Console, data funcgp.Data, o *funcgp.
 	if err := console.Writable(out + posteriorSuffix); err != nil {
 		return nil, err
 	}
-	set, err := funcgp.OpenToTrain(ctx, data, o, &funcgp.Trainee{Name: "the " + t.name + " network", Autoencoder: true, Plan: func(shape []int, _ int) error { return t.plan(shape, o.Memory) }})
+	set, err := funcgp.OpenToTrain(ctx, data, o, &funcgp.Trainee{Name: "the " + t.name + " network", Autoencoder: true, Plan: func(shape []int, _ int) error { return t.plan(shape, o.Budget()) }})
 	if err != nil {
 		return nil, err
 	}
@@ -178,8 +176,8 @@ func Train(ctx context.Context, c *console.Console, data funcgp.Data, o *funcgp.
 	return r, nil
 }
 
-// plan refuses widths that take too much memory for inputs of a shape.
-func (t *TrainFlags) plan(shape []int, memory int64) error {
+// plan refuses widths that take more bytes of memory than may be used, for inputs of a shape.
+func (t *TrainFlags) plan(shape []int, budget int64) error {
 	in := 1.0
 	for _, n := range shape {
 		in *= float64(n)
@@ -191,7 +189,7 @@ func (t *TrainFlags) plan(shape []int, memory int64) error {
 		params += 2 * (in + 1) * float64(w)
 		in = float64(w)
 	}
-	if need, budget := 8*vectors*params, gp.MemoryBudget(memory); need > float64(budget) {
+	if need := 8 * vectors * params; need > float64(budget) {
 		return fmt.Errorf("--arch %s takes about %.0f bytes of memory to train, of which %d may be used; choose smaller widths, or raise --max-memory", t.name, need, budget)
 	}
 	return nil
