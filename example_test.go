@@ -447,7 +447,7 @@ func ExamplePosterior_Card() {
 	p := digits(ctx)
 	defer p.Close()
 	c := must(p.Card(ctx))
-	fmt.Println(c.Model, c.InputShape, c.Classes, c.Holds == result.NoFile)
+	fmt.Println(c.Info.Model, c.InputShape, c.Classes, c.Holds == result.NoFile)
 	// Output:
 	// the built-in network [1 28 28] [4 9] true
 }
@@ -469,6 +469,46 @@ func ExamplePosterior_Origin() {
 	fmt.Printf("%s of %s, %d test rows, ink %v\n", o.Model, o.Data, o.Record.Test.Rows, o.Invert)
 	// Output:
 	// the built-in network of digits (seed 0), 800 test rows, ink true
+}
+
+// A service keeps a posterior open for as long as it answers by it.
+func ExamplePosterior_Hold() {
+	p := digits(context.Background())
+	release := must(p.Hold())
+	closed := make(chan error)
+	go func() { closed <- p.Close() }()
+	release()
+	fmt.Println(<-closed)
+	// Output: <nil>
+}
+
+// Whether pictures are light on dark, as those of MNIST.
+func ExamplePosterior_Dark() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	fmt.Println(must(p.Dark(ctx)))
+	// Output: true
+}
+
+// Which row of the data a row is.
+func ExampleRows_Named() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	row := must(p.TestRows(ctx, 6)).Named(0)
+	fmt.Println(row.Index, row.Label)
+	// Output: 6 4
+}
+
+// The rows as numbers, pixels from 0 to 1.
+func ExampleRows_Values() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	x := must(must(p.TestRows(ctx, 6)).Values(ctx))
+	fmt.Println(mat.Max(x) <= 1)
+	// Output: true
 }
 
 // The picture of a training row.

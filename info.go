@@ -65,6 +65,7 @@ func (p *Posterior) Info() Info {
 	f, out := p.reportOf(job.New(nil), p.post), infoOf(p.problem)
 	out.Method, out.PriorPrecision, out.PriorPrecisionOrigin, out.NoiseVariance = f.Method, f.PriorPrecision, f.PriorPrecisionOrigin, result.Undefined()
 	out.LogEvidence, out.Bound, out.Examples, out.Parameters, out.Outputs = f.LogEvidence, f.Bound, f.Examples, f.Parameters, f.Outputs
+	out.Refitted = p.post.Dual != nil && p.post.Dual.Refitted()
 	if f.NoiseVariance != nil {
 		out.NoiseVariance = *f.NoiseVariance
 	}
@@ -74,7 +75,7 @@ func (p *Posterior) Info() Info {
 // infoOf says what the rows and the outputs of a problem are.
 func infoOf(p *problem.Problem) Info {
 	d, t := p.Examples.Data, p.Task
-	return Info{Likelihood: t.Likelihood.Name(), InputShape: slices.Clone(d.Shape), Columns: slices.Clone(d.Columns), Target: d.Target,
+	return Info{Model: p.Model.Name, Data: d.Source, Likelihood: t.Likelihood.Name(), InputShape: slices.Clone(d.Shape), Columns: slices.Clone(d.Columns), Target: d.Target,
 		Classes: slices.Clone(t.ClassNames()), Labels: slices.Clone(t.LabelNames)}
 }
 

@@ -118,7 +118,6 @@ func (p *Posterior) File() string {
 
 func init() {
 	inference.Front = func(c *job.Job, _ *problem.Problem, q *inference.Posterior) any { return answering(c, q) }
-	inference.FrontRows = func(front any, rows *dataset.Rows) any { return &Rows{rows, front.(*Posterior)} }
 	inference.Behind = func(front any) inference.Open {
 		p := front.(*Posterior)
 		return inference.Open{Job: p.job, Problem: p.problem, Posterior: p.post, Begin: p.begin}
@@ -149,6 +148,9 @@ func (p *Posterior) begin() (end func(), err error) {
 		}
 	}, nil
 }
+
+// Hold keeps the posterior open until release is called, once, for which Close waits. It returns ErrClosed after Close.
+func (p *Posterior) Hold() (release func(), err error) { return p.begin() }
 
 // shut closes the files.
 func (p *Posterior) shut() {

@@ -81,13 +81,19 @@ type predicting struct {
 
 // predicting checks the options, which may be nil, and computes what does not depend on rows.
 func (p *Posterior) predicting(ctx context.Context, o *PredictOptions) (*predicting, error) {
-	s := &predicting{link: p.link}
 	if o == nil {
-		return s, nil
+		o = &PredictOptions{}
 	}
 	if err := o.suits(p.problem.Task.Likelihood, p.problem.Model.Outputs); err != nil {
 		return nil, err
 	}
+	if err := p.covering.suits(p, o.Coverage); err != nil {
+		return nil, err
+	}
+	if err := p.ready(ctx); err != nil {
+		return nil, err
+	}
+	s := &predicting{link: p.link}
 	if _, linear := p.link.(predictive.Linear); linear {
 		o = &PredictOptions{Coverage: o.Coverage} // which has no other link
 	}
@@ -114,13 +120,22 @@ type covering struct {
 	latest *inference.Coverage
 }
 
-// of is what regions of a coverage come from; nil for a coverage of 0.
-func (k *covering) of(ctx context.Context, p *Posterior, coverage float64) (*inference.Coverage, error) {
+// suits refuses a coverage that the training rows cannot give.
+func (k *covering) suits(p *Posterior, coverage float64) error {
 	switch {
 	case coverage == 0:
-		return nil, nil
+		return nil
 	case !(coverage > 0 && coverage < 1):
-		return nil, option.Errorf("{coverage=%v} must be between 0 and 1", coverage)
+		return option.Errorf("{coverage=%v} must be between 0 and 1", coverage)
+	}
+	asks := inference.CoverageFlags{Share: &coverage}
+	return asks.Suits(p.problem, p.problem.Examples.Train.Len(), "training rows")
+}
+
+// of is what regions of a coverage come from; nil for a coverage of 0.
+func (k *covering) of(ctx context.Context, p *Posterior, coverage float64) (*inference.Coverage, error) {
+	if coverage == 0 {
+		return nil, nil
 	}
 	k.Lock()
 	defer k.Unlock()
@@ -128,9 +143,6 @@ func (k *covering) of(ctx context.Context, p *Posterior, coverage float64) (*inf
 		return k.latest, nil
 	}
 	asks := inference.CoverageFlags{Share: &coverage}
-	if err := asks.Suits(p.problem, p.problem.Examples.Train.Len(), "training rows"); err != nil {
-		return nil, err
-	}
 	found, err := asks.Prepare(ctx, job.FromContext(ctx), p.problem, p.post)
 	if err == nil {
 		k.latest = found
@@ -164,23 +176,31 @@ func (p *Posterior) Predictions(ctx context.Context, rows *Rows, o *PredictOptio
 		defer c.Clear()
 		var s *predicting
 		var y *mat.Dense // nil where targets are unknown
-		n, atOnce := rows.Len(), p.post.RowsAtOnce(p.problem)
+		n, atOnce := rows.Len(), 0
+		prepare := func() error {
+			end, err := p.begin()
+			if err != nil {
+				return err
+			}
+			defer end()
+			if s, err = p.predicting(ctx, o); err != nil {
+				return err
+			}
+			if atOnce = p.post.RowsAtOnce(p.problem); rows.asked.Labelled() {
+				y, err = p.problem.Targets(rows.asked)
+			}
+			return err
+		}
+		if err := prepare(); err != nil {
+			yield(nil, p.named(err))
+			return
+		}
 		tile := func(lo, hi int) (list []*Prediction, err error) {
 			end, err := p.begin()
 			if err != nil {
 				return nil, err
 			}
 			defer end()
-			if lo == 0 {
-				if s, err = p.predicting(ctx, o); err != nil {
-					return nil, err
-				}
-				if rows.asked.Labelled() {
-					if y, err = p.problem.Targets(rows.asked); err != nil {
-						return nil, err
-					}
-				}
-			}
 			b, pred, err := p.post.Tile(ctx, p.problem, rows.asked, lo, hi, y, nil, s.link)
 			if err != nil {
 				return nil, err

@@ -35,6 +35,17 @@ func (r *Rows) Slice(lo, hi int) *Rows { return &Rows{r.asked.Slice(lo, hi), r.o
 // Index is the number of row i in the file of the data, or its place among rows of one's own.
 func (r *Rows) Index(i int) int { return r.asked.Row(i) }
 
+// Named names row i, with its label in the data.
+func (r *Rows) Named(i int) result.NamedRow {
+	return result.NamedRow{Index: result.Index(r.asked.Row(i)), Label: result.Float(problem.Label(r.asked, i)), LabelName: r.own.problem.LabelName(r.asked, i), ID: problem.IDOf(r.asked, i)}
+}
+
+// Values are the rows as they are in the file, T×D: features in the units of the data, pixels from 0 to 1.
+func (r *Rows) Values(ctx context.Context) (*mat.Dense, error) {
+	x, err := r.asked.Read(ctx)
+	return x, r.own.named(err)
+}
+
 // ID is the name of row i, "" for none.
 func (r *Rows) ID(i int) string { return problem.IDOf(r.asked, i) }
 

@@ -12,6 +12,16 @@ func (p *Posterior) OutputNames() []string { return p.problem.OutputNames() }
 // Quantity names an output of a regression, such as "log rate"; "" for classes.
 func (p *Posterior) Quantity() string { return p.problem.Task.Quantity(p.problem.Examples.Data.Target) }
 
+// Dark tells of pictures whether they are light on dark; false of tables.
+func (p *Posterior) Dark(ctx context.Context) (bool, error) {
+	d := p.problem.Examples.Data
+	if !d.Images() {
+		return false, nil
+	}
+	dark, err := d.Dark(ctx)
+	return dark, p.named(err)
+}
+
 // Spread are the standard deviations of the features over the training rows, in the units of the data; nil for pictures.
 func (p *Posterior) Spread(ctx context.Context) ([]float64, error) {
 	v, err := p.problem.Spread(ctx)

@@ -14,7 +14,7 @@ import (
 // to know before its answers are trusted.
 func WriteCard(w io.Writer, c *result.Card) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n%s\n", plainMarkdown(filepath.Base(c.Model)), plainMarkdown(predicts(c)))
+	fmt.Fprintf(&b, "# %s\n\n%s\n", plainMarkdown(filepath.Base(c.Info.Model)), plainMarkdown(predicts(c)))
 	if c.Classes != nil {
 		fmt.Fprintf(&b, "Its classes are %s.\n", plainMarkdown(strings.Join(c.Classes, ", ")))
 	}

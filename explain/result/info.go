@@ -2,6 +2,8 @@ package result
 
 // Info says what a posterior is of.
 type Info struct {
+	Model                string `json:"model"`                  // name of the network
+	Data                 string `json:"data"`                   // name of the data
 	Method               string `json:"method"`                 // as of funcgp's Method.Name
 	Likelihood           string `json:"likelihood"`             // as of FitOptions.Likelihood
 	PriorPrecision       Float  `json:"prior_precision"`        // δ of the answers; NaN where parameters have different ones
@@ -12,6 +14,7 @@ type Info struct {
 	LogEvidence Float  `json:"log_evidence"`
 	Bound       string `json:"bound,omitempty"`
 
+	Refitted   bool     `json:"refitted"` // covariance and sums are those of the linearized model at its optimum, as of all but files of early versions
 	Examples   int      `json:"examples"`
 	Parameters int      `json:"parameters"`
 	Outputs    int      `json:"outputs"`

@@ -20,6 +20,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/internal/testref"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // digits are the arguments of a posterior that takes no time.
@@ -86,8 +87,8 @@ func TestScores(t *testing.T) {
 	for _, row := range get[rows](t, s, "GET", "/v1/rows?count=12", "").Rows {
 		got := get[explanation](t, s, "POST", "/v1/explain", fmt.Sprintf(`{"row":%d,"top":100}`, row.Index))
 		in := testref.Must(v.testRow(t.Context(), int(row.Index)))(t)
-		batch := testref.Must(v.problem.Linearize(t.Context(), in.rows, 0, 1))(t)
-		ex, err := explain.New(v.posterior.Dual, v.posterior.Kernel, &explain.Options{Top: 90, ErrorBars: true})
+		batch := testref.Must(linearize.Gather(t.Context(), in.rows.Source(t.Context()), []int{0}))(t)
+		ex, err := explain.New(v.front.Dual(), v.front.Kernel(), &explain.Options{Top: 90, ErrorBars: true})
 		require.NoError(t, err)
 		want := testref.Must(ex.Explain(t.Context(), batch))(t)
 		sign := 1.0
@@ -102,7 +103,7 @@ func TestScores(t *testing.T) {
 			if sign*x.Value < 0 {
 				list = got.Against
 			}
-			at := slices.IndexFunc(list, func(y term) bool { return int(y.Index) == v.problem.Examples.Train.Index[x.Index] })
+			at := slices.IndexFunc(list, func(y term) bool { return int(y.Index) == trainingNumbers(t, v.front)[x.Index] })
 			require.GreaterOrEqual(t, at, 0)
 			require.InDelta(t, sign*x.Value, float64(list[at].Value), 0)
 			require.InDelta(t, sign*x.Removal, float64(list[at].Removal), 0)
@@ -120,7 +121,7 @@ func TestScores(t *testing.T) {
 func TestWithout(t *testing.T) {
 	s := newServer(t, digits("--refit", "--calibrate", "none")...)
 	v := s.service.Load()
-	train := v.problem.Examples.Train.Index
+	train := trainingNumbers(t, v.front)
 	gone := []int{train[100], train[3], train[4]}
 	var rest strings.Builder
 	for _, row := range train {
@@ -253,7 +254,7 @@ func TestOtherLikelihoods(t *testing.T) {
 func TestConcurrent(t *testing.T) {
 	s := newServer(t, digits()...)
 	var bodies, want []string
-	train := s.service.Load().problem.Examples.Train.Index
+	train := trainingNumbers(t, s.service.Load().front)
 	for i, row := range get[rows](t, s, "GET", "/v1/rows", "").Rows[:10] {
 		bodies = append(bodies, fmt.Sprintf(`{"row":%d,"without":[%d]}`, row.Index, train[i%3]))
 		want = append(want, ask(s, "POST", "/v1/explain", "application/json", bodies[i]).Body.String())
@@ -302,7 +303,7 @@ func TestSmallestFlip(t *testing.T) {
 	s = newServer(t, corpus("two-targets", "--target", "voltage,power")...)
 	refused(t, ask(s, "POST", "/v1/explain", "application/json", `{"row":0,"flip":true}`), 422, "no class")
 	s = newServer(t, digits("--method", "parameters")...)
-	refused(t, ask(s, "POST", "/v1/explain", "application/json", fmt.Sprintf(`{"row":%d,"flip":true}`, s.service.Load().tests.Index[0])), 422, "parameters")
+	refused(t, ask(s, "POST", "/v1/explain", "application/json", fmt.Sprintf(`{"row":%d,"flip":true}`, s.service.Load().tests.Index(0))), 422, "parameters")
 }
 
 // Influence is there where it is asked for, has the sign of the score as removal has the other one, and is on the page.
@@ -319,14 +320,14 @@ func TestInfluence(t *testing.T) {
 			require.Equal(t, y.For[i], one)
 		}
 	}
-	page := httptest.NewRequest("POST", "http://localhost/v1/explain", strings.NewReader(fmt.Sprintf(`{"row":%d,"influence":true}`, s.service.Load().tests.Index[0])))
+	page := httptest.NewRequest("POST", "http://localhost/v1/explain", strings.NewReader(fmt.Sprintf(`{"row":%d,"influence":true}`, s.service.Load().tests.Index(0))))
 	page.Header.Set("Content-Type", "application/json")
 	page.Header.Set("Accept", "text/html")
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, page)
 	require.Contains(t, w.Body.String(), "<span>influence ")
 	s = newServer(t, digits("--method", "parameters")...)
-	refused(t, ask(s, "POST", "/v1/explain", "application/json", fmt.Sprintf(`{"row":%d,"influence":true}`, s.service.Load().tests.Index[0])), 422, "exact or kept")
+	refused(t, ask(s, "POST", "/v1/explain", "application/json", fmt.Sprintf(`{"row":%d,"influence":true}`, s.service.Load().tests.Index(0))), 422, "exact or kept")
 }
 
 // A page is of any kind of data, loads nothing, and says what it cannot show.
@@ -349,16 +350,16 @@ func TestPages(t *testing.T) {
 		require.Equal(t, w.Body.String(), asks(body).Body.String(), name)
 		if name == "digits" {
 			// What a page says of training rows is what the JSON says.
-			train := s.service.Load().problem.Examples.Train.Index
-			ask := fmt.Sprintf(`{"row":%d,"flip":true,"without":[%d,%d]}`, s.service.Load().tests.Index[0], train[0], train[1])
+			train := trainingNumbers(t, s.service.Load().front)
+			ask := fmt.Sprintf(`{"row":%d,"flip":true,"without":[%d,%d]}`, s.service.Load().tests.Index(0), train[0], train[1])
 			x := get[explanation](t, s, "POST", "/v1/explain", ask)
 			text := asks(ask).Body.String()
 			require.Contains(t, text, fmt.Sprintf("rows %d, %d, f would be %.3f", train[0], train[1], math.Abs(float64(x.Without.Mean[0]))))
 			require.Contains(t, text, strings.Trim(strings.ReplaceAll(marshal(t, x.SmallestFlip.Rows), ",", ", "), "[]"))
 		}
 		if name == "parameters" {
-			train := s.service.Load().problem.Examples.Train.Index
-			refused(t, asks(fmt.Sprintf(`{"row":%d,"without":[%d]}`, s.service.Load().tests.Index[0], train[0])), 422, "parameters")
+			train := trainingNumbers(t, s.service.Load().front)
+			refused(t, asks(fmt.Sprintf(`{"row":%d,"without":[%d]}`, s.service.Load().tests.Index(0), train[0])), 422, "parameters")
 		}
 	}
 }

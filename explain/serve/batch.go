@@ -8,7 +8,6 @@ import (
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/npy"
-	"github.com/funcgp/funcgp/internal/problem"
 )
 
 // Bounds of several rows that are predicted at a time.
@@ -19,8 +18,8 @@ const (
 
 // mostRows is the number of rows that may be predicted at a time.
 func (s *service) mostRows() int {
-	c := s.problem.Model.Outputs
-	return min(mostRows, max(1, mostNumbers/(problem.Elements(s.problem.Examples.Data.Shape)+c*c)))
+	c := s.info.Outputs
+	return min(mostRows, max(1, mostNumbers/(s.elements()+c*c)))
 }
 
 // predictions answer /v1/predict of several rows.
@@ -33,7 +32,7 @@ type predictions struct {
 
 // predictRows predicts several rows as Posterior.Predict does.
 func (s *service) predictRows(ctx context.Context, r *request) (*predictions, error) {
-	d := problem.Elements(s.problem.Examples.Data.Shape)
+	d := s.elements()
 	// An array may be one row of the shape of an input. The rows of JSON have been counted.
 	if a, err := npy.OpenRows(bytes.NewReader(r.Array), int64(len(r.Array))); err == nil && a.Len() > s.mostRows() && a.Len()*a.Dim() != d {
 		return nil, refusef(422, "bad_rows", "rows: %d rows; send at most %d at a time", a.Len(), s.mostRows())
@@ -42,7 +41,7 @@ func (s *service) predictRows(ctx context.Context, r *request) (*predictions, er
 	if err != nil {
 		return nil, badInput("rows", err)
 	}
-	rows := asked
+	rows := funcgp.RowsOf(s.front, asked)
 	r.scored = rows
 	list, err := s.predictions(ctx, r, rows)
 	return &predictions{Schema: "funcgp/serve-predictions/1", Classes: s.front.Classes(), Labels: s.front.Labels(), Predictions: list}, err

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,16 +32,13 @@ import (
 func numbersOf(t testing.TB, s *Server, n int) (list [][]float64) {
 	t.Helper()
 	v := s.service.Load()
+	x := testref.Must(v.tests.Slice(0, n).Values(t.Context()))(t)
 	for i := range n {
-		var row []float64
-		if v.problem.Examples.Data.Images() {
-			img := testref.Must(v.tests.ReadImage(t.Context(), i))(t)
-			for _, p := range img {
-				row = append(row, float64(p))
+		row := slices.Clone(x.RawRowView(i))
+		for j := range row {
+			if v.info.Columns == nil {
+				row[j] = math.Round(255 * row[j]) // grey levels
 			}
-		} else {
-			x := testref.Must(v.tests.Slice(i, i+1).Read(t.Context()))(t)
-			row = append(row, x.RawRowView(0)...)
 		}
 		list = append(list, row)
 	}
@@ -475,5 +473,5 @@ func TestClose(t *testing.T) {
 	}
 	end()
 	require.NoError(t, <-closed)
-	refused(t, ask(h, "POST", "/v1/predict", "application/json", fmt.Sprintf(`{"row":%d}`, v.tests.Index[0])), 503, "not ready")
+	refused(t, ask(h, "POST", "/v1/predict", "application/json", fmt.Sprintf(`{"row":%d}`, v.tests.Index(0))), 503, "not ready")
 }

@@ -65,7 +65,7 @@ func TestStalledBodies(t *testing.T) {
 	}
 	answered := func() {
 		t.Helper()
-		r, err := server.Client().Post(server.URL+"/v1/predict", "application/json", strings.NewReader(fmt.Sprintf(`{"row":%d}`, s.service.Load().tests.Index[0])))
+		r, err := server.Client().Post(server.URL+"/v1/predict", "application/json", strings.NewReader(fmt.Sprintf(`{"row":%d}`, s.service.Load().tests.Index(0))))
 		require.NoError(t, err)
 		_, _ = io.Copy(io.Discard, r.Body)
 		require.NoError(t, r.Body.Close())

@@ -28,7 +28,7 @@ type decisions struct {
 
 // add adds an answer. The error is a refusal, since an answer that is not in the log must not be given.
 func (d *decisions) add(ctx context.Context, path string, s *service, r *request, answer any) error {
-	x, err := r.scored.Read(ctx)
+	x, err := r.scored.Values(ctx)
 	if err != nil {
 		return err
 	}

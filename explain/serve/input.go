@@ -12,26 +12,17 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/picture"
-	"github.com/funcgp/funcgp/internal/problem"
 )
 
 // An input is what a request asks about.
 type input struct {
 	subject
-	rows *dataset.Rows // one
-}
-
-// explain says what went wrong with the numbers of an input. The error of a context stays
-// as it is.
-func (in *input) explain(ctx context.Context, err error) error {
-	if ctx.Err() != nil || interrupted(err) {
-		return err
-	}
-	return refuse(422, "not_computable", problem.ExplainError(in.rows, err))
+	rows *funcgp.Rows // one
 }
 
 // decodeBytes bounds the memory that decoding a picture or a table may take; a picture
@@ -74,25 +65,19 @@ func (s *service) input(ctx context.Context, r *request) (in *input, err error) 
 
 // testRow is a row of the test data.
 func (s *service) testRow(ctx context.Context, row int) (*input, error) {
-	e := s.problem.Examples
-	rows, err := e.Test(dataset.SelectOptions{Rows: []int{row}, From: "row"})
+	rows, err := s.problem.Examples.Test(dataset.SelectOptions{Rows: []int{row}, From: "row"})
 	if err != nil {
 		return nil, refuse(422, "bad_row", err)
 	}
-	in := &input{rows: rows}
-	in.subject = subject{Split: rows.Part, NamedRow: s.named(rows, 0)}
-	return in, s.show(ctx, in, rows)
-}
-
-// named names row i of a subset.
-func (s *service) named(rows *dataset.Rows, i int) result.NamedRow {
-	return result.NamedRow{Index: result.Index(rows.Index[i]), Label: result.Float(problem.Label(rows, i)), LabelName: s.problem.LabelName(rows, i), ID: problem.IDOf(rows, i)}
+	in := &input{rows: funcgp.RowsOf(s.front, rows)}
+	in.subject = subject{Split: rows.Part, NamedRow: in.rows.Named(0)}
+	return in, s.show(ctx, in)
 }
 
 // values is an input given as numbers.
 func (s *service) values(ctx context.Context, list []float64) (*input, error) {
-	if want := problem.Elements(s.problem.Examples.Data.Shape); len(list) != want {
-		return nil, refusef(422, "bad_values", "values: %d numbers, but an input has %d (shape %v)", len(list), want, s.problem.Examples.Data.Shape)
+	if want := s.elements(); len(list) != want {
+		return nil, refusef(422, "bad_values", "values: %d numbers, but an input has %d (shape %v)", len(list), want, s.info.InputShape)
 	}
 	rows, err := s.numbers(mat.NewDense(1, len(list), list))
 	return s.one(ctx, "values", rows, err)
@@ -113,7 +98,7 @@ func (s *service) table(ctx context.Context, text string) (*input, error) {
 		return nil, refusef(422, "bad_table", "table: it is no text; send the rows uncompressed, or a picture")
 	}
 	// One row and its header, with room for columns that are not used and decimal commas.
-	most, cells := 8*(problem.Elements(s.problem.Examples.Data.Shape)+1000), 1
+	most, cells := 8*(s.elements()+1000), 1
 	for _, end := range []string{",", ";", "\t", "\n"} {
 		cells += strings.Count(text, end)
 	}
@@ -141,11 +126,7 @@ func (s *service) picture(ctx context.Context, r *request) (*input, error) {
 	if err != nil {
 		return nil, refusef(422, "bad_picture", "picture: %w; send a smaller PNG or JPEG", err)
 	}
-	dark, err := s.problem.Examples.Data.Dark(ctx)
-	if err != nil {
-		return nil, err
-	}
-	img, err := centred(p.Image, side, dark)
+	img, err := centred(p.Image, side, s.dark)
 	if err != nil {
 		if !errors.Is(err, picture.ErrBlank) {
 			return nil, refusef(422, "bad_picture", "picture: %w", err)
@@ -162,12 +143,21 @@ func (s *service) picture(ctx context.Context, r *request) (*input, error) {
 
 // drawn is the side of the square grey pictures that may be drawn.
 func (s *service) drawn() (int, error) {
-	d := s.problem.Examples.Data
-	n := len(d.Shape)
-	if !d.Images() || n < 2 || d.Shape[n-1] != d.Shape[n-2] || problem.Elements(d.Shape) != d.Shape[n-1]*d.Shape[n-1] {
-		return 0, refusef(422, "bad_fit", "fit ink is for square grey pictures, but inputs have shape %v; give the fit frame", d.Shape)
+	shape := s.info.InputShape
+	n := len(shape)
+	if s.info.Columns != nil || n < 2 || shape[n-1] != shape[n-2] || s.elements() != shape[n-1]*shape[n-1] {
+		return 0, refusef(422, "bad_fit", "fit ink is for square grey pictures, but inputs have shape %v; give the fit frame", shape)
 	}
-	return d.Shape[n-1], nil
+	return shape[n-1], nil
+}
+
+// elements is the number of numbers of an input.
+func (s *service) elements() int {
+	n := 1
+	for _, d := range s.info.InputShape {
+		n *= d
+	}
+	return n
 }
 
 // theInput is what messages call the input of a request.
@@ -201,36 +191,26 @@ func (s *service) one(ctx context.Context, member string, rows *dataset.Rows, er
 	if n := rows.Len(); n != 1 {
 		return nil, refusef(422, "bad_"+member, "%s: %d rows; send one", member, n)
 	}
-	in := &input{rows: rows, subject: subject{Split: "request", NamedRow: result.NamedRow{Index: -1, Label: result.Undefined()}}}
+	in := &input{rows: funcgp.RowsOf(s.front, rows), subject: subject{Split: "request", NamedRow: result.NamedRow{Index: -1, Label: result.Undefined()}}}
 	for _, note := range rows.Notes {
 		in.Notes = append(in.Notes, strings.TrimPrefix(note, theInput+": "))
 	}
-	return in, s.show(ctx, in, rows)
+	return in, s.show(ctx, in)
 }
 
 // show fills in how an input looks.
-func (s *service) show(ctx context.Context, in *input, rows *dataset.Rows) (err error) {
-	e := s.problem.Examples
-	if !e.Data.Images() {
-		in.Values, err = features(ctx, rows)
-		return err
-	}
-	p, err := e.Picture(ctx, rows, 0)
+func (s *service) show(ctx context.Context, in *input) error {
+	p, err := in.rows.Shown(ctx, 0)
 	if err != nil {
 		return err
+	}
+	if p.Image == nil {
+		in.Values = result.Floats(p.Values)
+		return nil
 	}
 	file, err := pngOf(p)
 	in.Picture = "data:image/png;base64," + base64.StdEncoding.EncodeToString(file)
 	return err
-}
-
-// features are those of the first row, as they are in the file.
-func features(ctx context.Context, rows *dataset.Rows) ([]result.Float, error) {
-	x, err := rows.Slice(0, 1).Read(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return result.Floats(x.RawRowView(0)), nil
 }
 
 // A pngFile is a picture as a PNG file.
@@ -244,25 +224,23 @@ func pngOf(p result.Picture) (pngFile, error) {
 	return b.Bytes(), nil
 }
 
-// removed are the positions of the training rows of a request, ascending.
-func (s *service) removed(rows []int) ([]int, error) {
+// removed refuses training rows that a request cannot take out.
+func (s *service) removed(rows []int) error {
 	if len(rows) > mostRemoved {
-		return nil, refusef(422, "bad_without", "without: %d rows; take out at most %d at a time", len(rows), mostRemoved)
+		return refusef(422, "bad_without", "without: %d rows; take out at most %d at a time", len(rows), mostRemoved)
 	}
-	var list []int
+	seen := map[int]bool{}
 	for _, row := range rows {
-		i, ok := s.position[row]
-		switch {
+		switch _, ok := s.position[row]; {
 		case !ok:
-			return nil, refusef(422, "bad_without", "without: row %d is none of the %s training rows", row, job.Count(len(s.position)))
-		case slices.Contains(list, i):
-			return nil, refusef(422, "bad_without", "without: row %d is listed twice", row)
+			return refusef(422, "bad_without", "without: row %d is none of the %s training rows", row, job.Count(len(s.position)))
+		case seen[row]:
+			return refusef(422, "bad_without", "without: row %d is listed twice", row)
 		}
-		list = append(list, i)
+		seen[row] = true
 	}
-	if len(list) == len(s.position) {
-		return nil, refusef(422, "bad_without", "without: these are all training rows; leave one in")
+	if len(seen) == len(s.position) {
+		return refusef(422, "bad_without", "without: these are all training rows; leave one in")
 	}
-	slices.Sort(list)
-	return list, nil
+	return nil
 }

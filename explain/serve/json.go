@@ -10,11 +10,12 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain"
+	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
@@ -48,8 +49,8 @@ type request struct {
 	Influence bool     `json:"influence"` // tell what each listed row does together with many
 	Coverage  *float64 `json:"coverage"`  // probability with which an interval or a set of classes is to hold the target
 
-	page   bool          // answer with a page
-	scored *dataset.Rows // what it asked about, once that is read
+	page   bool         // answer with a page
+	scored *funcgp.Rows // what it asked about, once that is read
 }
 
 // inputs is how many inputs the request names.
@@ -353,8 +354,7 @@ type without struct {
 
 // A question is the number that is explained.
 type question struct {
-	target explain.Target
-	sign   float64 // −1 where a positive output speaks against what the score is of
+	sign float64 // −1 where a positive output speaks against what the score is of
 	score
 }
 
@@ -362,6 +362,16 @@ type question struct {
 func (q *question) odds(plus, minus string, n int) {
 	q.score = score{Title: fmt.Sprintf("Why %s rather than %s", plus, minus), Quantity: fmt.Sprintf("log-odds of %s against %s", plus, minus), Unit: "nats", Positive: "for " + plus, Negative: "for " + minus}
 	q.Says = fmt.Sprintf("A score is what one training example adds to the log-odds of %s against %s, in nats: positive speaks for %s, negative for %s. The scores of all %s examples, the prior mean and the remainder add up to the network's log-odds.", plus, minus, plus, minus, job.Count(n))
+}
+
+// outputName is the class, label or target of an output, or its number.
+func (s *service) outputName(k int) string {
+	for _, names := range [][]string{s.info.Classes, s.outputs} {
+		if k < len(names) {
+			return names[k]
+		}
+	}
+	return strconv.Itoa(k)
 }
 
 // output names an output of a regression.
@@ -372,24 +382,22 @@ func (s *service) output(k int) string {
 	return fmt.Sprintf("output %d", k)
 }
 
-func (q *question) sum(x *explain.Explanation, n int) sum {
-	f := func(v float64) result.Float { return result.Float(q.sign * v) }
-	return sum{result.NetworkSum{Network: f(x.Network), PriorMean: f(x.PriorMean), ContributionSum: f(x.Sum), Remainder: f(x.Remainder)}, n}
+func (q *question) sum(o *funcgp.Output, n int) sum {
+	f := func(v result.Float) result.Float { return result.Float(q.sign) * v }
+	return sum{result.NetworkSum{Network: f(o.Network), PriorMean: f(o.PriorMean), ContributionSum: f(o.ContributionSum), Remainder: f(o.Network - o.PriorMean - o.ContributionSum)}, n}
 }
 
 // terms are a list as JSON shows it.
-func (s *service) terms(ctx context.Context, q *question, list []explain.Term) (_ []term, err error) {
+func (s *service) terms(ctx context.Context, q *question, list []funcgp.Contribution) ([]term, error) {
 	out := make([]term, len(list))
-	rows := s.names.Output(explain.Explanation{Target: q.target, Terms: list}).Contributions
+	var err error
+	show := s.front.Pictures(ctx, &err)
 	for i := range out {
-		c := rows[i].Signed(q.sign)
+		c := list[i].Signed(q.sign)
 		out[i] = term{NamedRow: result.NamedRow{Index: c.Index, Label: c.Label, LabelName: c.LabelName, ID: c.ID}, Value: c.Value, Removal: c.Removal, Influence: c.Influence, Similarity: c.Similarity, SD: c.SD, Distinguishable: c.Distinguishable}
-		if !s.problem.Examples.Data.Images() {
-			train := s.problem.Examples.Train
-			if out[i].Values, err = features(ctx, train.Slice(list[i].Index, list[i].Index+1)); err != nil {
-				return nil, err
-			}
+		if s.info.Columns != nil {
+			out[i].Values = result.Floats(show(c.Index).Values)
 		}
 	}
-	return out, nil
+	return out, err
 }

@@ -156,7 +156,7 @@ func TestOpenAPIDescribesAnswers(t *testing.T) {
 					described(t, s, "GET", r.path, "", "")
 				}
 			}
-			train := s.service.Load().problem.Examples.Train.Index
+			train := trainingNumbers(t, s.service.Load().front)
 			row := int(get[rows](t, s, "GET", "/v1/rows?from=2&count=3", "").Rows[0].Index)
 			for _, body := range []string{
 				fmt.Sprintf(`{"row":%d}`, row), fmt.Sprintf(`{"row":%d,"top":1,"without":[%d,%d]}`, row, train[0], train[1]), fmt.Sprintf(`{"row":%d,"output":0}`, row), fmt.Sprintf(`{"row":%d,"flip":true}`, row), fmt.Sprintf(`{"row":%d,"influence":true}`, row), fmt.Sprintf(`{"row":%d,"coverage":0.8}`, row),

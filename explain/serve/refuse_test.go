@@ -69,7 +69,7 @@ func plain(t testing.TB, w, h int) []byte {
 // Each kind of bad input has an error of its own that says what to do.
 func TestRefusals(t *testing.T) {
 	s := newServer(t, digits()...)
-	train := s.service.Load().problem.Examples.Train.Index
+	train := trainingNumbers(t, s.service.Load().front)
 	picture := func(b []byte, more string) string {
 		return `{"picture":"` + base64.StdEncoding.EncodeToString(b) + `"` + more + `}`
 	}
@@ -324,7 +324,7 @@ func TestBusy(t *testing.T) {
 	s := NewServer(&Options{Running: 1, Waiting: 2})
 	v := newServer(t, digits()...).service.Load()
 	s.service.Store(v)
-	row := fmt.Sprintf(`{"row":%d}`, v.tests.Index[0])
+	row := fmt.Sprintf(`{"row":%d}`, v.tests.Index(0))
 	s.gate.running <- struct{}{} // a request that takes long
 	s.gate.inside.Add(1)
 	var all sync.WaitGroup
@@ -349,7 +349,7 @@ func TestBusy(t *testing.T) {
 // A client that goes away while its request waits leaves its place.
 func TestGone(t *testing.T) {
 	s := NewServer(&Options{Running: 1})
-	s.service.Store(&service{begin: func() (func(), error) { return func() {}, nil }})
+	s.service.Store(newServer(t, digits()...).service.Load())
 	s.gate.running <- struct{}{}
 	ctx, cancel := context.WithCancel(t.Context())
 	r := httptest.NewRequestWithContext(ctx, "POST", "http://localhost/v1/predict", strings.NewReader(`{"row":1}`))
@@ -405,7 +405,7 @@ func TestStop(t *testing.T) {
 	s.gate.running <- struct{}{}
 	answer := make(chan int, 1)
 	go func() {
-		r, err := http.Post("http://"+l.Addr().String()+"/v1/predict", "application/json", strings.NewReader(fmt.Sprintf(`{"row":%d}`, v.tests.Index[0])))
+		r, err := http.Post("http://"+l.Addr().String()+"/v1/predict", "application/json", strings.NewReader(fmt.Sprintf(`{"row":%d}`, v.tests.Index(0))))
 		if err != nil {
 			answer <- 0
 			return
@@ -432,7 +432,7 @@ func FuzzRequest(f *testing.F) {
 	s := newServer(f, digits()...)
 	var b bytes.Buffer
 	require.NoError(f, png.Encode(&b, blob(rand.New(rand.NewPCG(1, 1)), 40, 40, 0, 255)))
-	row := s.service.Load().tests.Index[0]
+	row := s.service.Load().tests.Index(0)
 	for _, body := range []string{fmt.Sprintf(`{"row":%d,"without":[4]}`, row), `{"values":[1,2,3]}`, `{"table":"1,2"}`, b.String(), strings.Repeat("1,", 783) + "1\n", `{"picture":"` + base64.StdEncoding.EncodeToString(b.Bytes()) + `","fit":"ink"}`} {
 		for k := range 6 {
 			f.Add([]byte(body), uint8(k), "top=2&fit=ink&without=1,2")

@@ -14,9 +14,7 @@ import (
 
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/npy"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -55,13 +53,19 @@ var routes = []route{
 	}},
 	{"GET", "/v1/model", answers(func(s *service, _ *http.Request) (any, error) { return s.model(), nil })},
 	{"GET", "/v1/rows", answers((*service).rows)},
-	{"GET", "/v1/train/{row}/picture", answers(shown(func(s *service, row int) (*dataset.Rows, int, bool) {
-		i, ok := s.position[row]
-		return s.problem.Examples.Train, i, ok
+	{"GET", "/v1/train/{row}/picture", answers(shown(func(ctx context.Context, s *service, row int) (p result.Picture, err error) {
+		if _, ok := s.position[row]; !ok {
+			return p, errNoRow
+		}
+		p = s.front.Pictures(ctx, &err)(result.Index(row))
+		return p, err
 	}))},
-	{"GET", "/v1/test/{row}/picture", answers(shown(func(s *service, row int) (*dataset.Rows, int, bool) {
-		rows, err := s.problem.Examples.Test(dataset.SelectOptions{Rows: []int{row}})
-		return rows, 0, err == nil
+	{"GET", "/v1/test/{row}/picture", answers(shown(func(ctx context.Context, s *service, row int) (p result.Picture, err error) {
+		rows, err := s.front.TestRows(ctx, row)
+		if err != nil {
+			return p, errNoRow
+		}
+		return rows.Shown(ctx, 0)
 	}))},
 	{"POST", "/v1/predict", computed(func(ctx context.Context, s *service, r *request) (any, error) { return s.predict(ctx, r) })},
 	{"POST", "/v1/explain", computed(func(ctx context.Context, s *service, r *request) (any, error) { return s.explain(ctx, r) })},
@@ -119,7 +123,7 @@ func file(name, kind string) func(*Server, http.ResponseWriter, *http.Request) {
 // begin returns the service, whose posterior stays open until end is called, or why there is none.
 func (s *Server) begin() (v *service, end func(), err error) {
 	for v = s.service.Load(); v != nil; {
-		if end, err = v.begin(); err == nil {
+		if end, err = v.front.Hold(); err == nil {
 			return v, end, nil
 		}
 		was := v // closed, perhaps since another took its place
@@ -247,7 +251,7 @@ func (s *service) asked(r *http.Request, kind string, body []byte) (ask *request
 	_, ask.page = accepts(r, "text/html")
 	switch kind {
 	case "application/json":
-		return ask, ask.decode(body, s.problem.Examples.Data.Columns, problem.Elements(s.problem.Examples.Data.Shape), s.mostRows())
+		return ask, ask.decode(body, s.info.Columns, s.elements(), s.mostRows())
 	case "text/csv":
 		text := string(body)
 		ask.Table = &text
@@ -345,18 +349,20 @@ func (ask *request) parameters(r *http.Request) error {
 	return nil
 }
 
+// errNoRow is the error of a number that no row has.
+var errNoRow = errors.New("there is no such row")
+
 // shown returns the picture of a row.
-func shown(find func(s *service, row int) (rows *dataset.Rows, i int, ok bool)) func(*service, *http.Request) (any, error) {
+func shown(find func(ctx context.Context, s *service, row int) (result.Picture, error)) func(*service, *http.Request) (any, error) {
 	return func(s *service, r *http.Request) (any, error) {
 		row, err := strconv.Atoi(r.PathValue("row"))
-		if err != nil || !s.problem.Examples.Data.Images() {
+		if err != nil || s.info.Columns != nil {
 			return nil, notFound(r)
 		}
-		rows, i, ok := find(s, row)
-		if !ok {
+		p, err := find(r.Context(), s, row)
+		if errors.Is(err, errNoRow) {
 			return nil, notFound(r)
 		}
-		p, err := s.problem.Examples.Picture(r.Context(), rows, i)
 		if err != nil {
 			return nil, err
 		}
@@ -401,13 +407,12 @@ type model struct {
 }
 
 func (s *service) model() *model {
-	p, q := s.problem, s.posterior
-	dark, _ := p.Examples.Data.Dark(context.Background()) // of rows in memory
-	m := &model{Schema: "funcgp/serve-model/1", Version: s.version, Model: p.Model.Name, Data: p.Examples.Data.Source, Classes: p.Task.ClassNames(), Labels: p.Task.LabelNames,
-		Shape: p.Examples.Data.Shape, Columns: p.Examples.Data.Columns, Images: p.Examples.Data.Images(), Dark: p.Examples.Data.Images() && dark,
-		Train: p.Examples.Train.Len(), Method: q.How.Name, Refit: q.Dual.Refitted(), Scale: result.Undefined(), Temperature: result.Undefined(), Warnings: s.warnings, Orders: orders}
+	i := &s.info
+	m := &model{Schema: "funcgp/serve-model/1", Version: s.version, Model: i.Model, Data: i.Data, Classes: i.Classes, Labels: i.Labels,
+		Shape: i.InputShape, Columns: i.Columns, Images: i.Columns == nil, Dark: s.dark,
+		Train: i.Examples, Method: i.Method, Refit: i.Refitted, Scale: result.Undefined(), Temperature: result.Undefined(), Warnings: s.warnings, Orders: orders}
 	if m.Classes == nil {
-		m.Target = p.Task.Quantity(p.Examples.Data.Target)
+		m.Target = s.front.Quantity()
 	}
 	if side, err := s.drawn(); err == nil {
 		m.Drawing = side
@@ -415,8 +420,8 @@ func (s *service) model() *model {
 	if s.tests != nil {
 		m.Tests = s.tests.Len()
 	}
-	if q.Calibration != nil {
-		m.Scale, m.Temperature, m.Shift = q.Calibration.Scale, q.Calibration.Temperature, q.Calibration.Shift
+	if k := s.front.Calibration(); k != nil {
+		m.Scale, m.Temperature, m.Shift = result.Float(k.Scale), result.Float(k.Temperature), result.Floats(k.Shift)
 	}
 	return m
 }
@@ -450,7 +455,7 @@ func (s *service) rows(r *http.Request) (any, error) {
 	}
 	out.Total = s.tests.Len()
 	for i := min(out.From, out.Total); i < out.Total && len(out.Rows) < min(count, mostListed); i++ {
-		out.Rows = append(out.Rows, s.named(s.tests, i))
+		out.Rows = append(out.Rows, s.tests.Named(i))
 	}
 	return out, nil
 }

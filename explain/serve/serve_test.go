@@ -187,3 +187,14 @@ func TestMetrics(t *testing.T) {
 	require.InDelta(t, 3600.07, values[`gpexplain_request_seconds_sum{path="/v1/predict"}`], .1)
 	require.Contains(t, values, "gpexplain_ready")
 }
+
+// trainingNumbers are the numbers of the training rows in the file of the data.
+func trainingNumbers(t testing.TB, p *funcgp.Posterior) []int {
+	t.Helper()
+	rows := testref.Must(p.TrainingRows(t.Context()))(t)
+	list := make([]int, rows.Len())
+	for i := range list {
+		list[i] = rows.Index(i)
+	}
+	return list
+}

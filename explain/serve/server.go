@@ -14,12 +14,7 @@ import (
 	"time"
 
 	"github.com/funcgp/funcgp"
-	"github.com/funcgp/funcgp/explain"
-	"github.com/funcgp/funcgp/explain/counterfactual"
-	"github.com/funcgp/funcgp/glm/predictive"
-	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
-	"github.com/funcgp/funcgp/linearize"
 )
 
 // Options are the options of a Server. Zero values mean the defaults.
@@ -90,51 +85,38 @@ func NewServer(o *Options) *Server {
 // Ready lets the server answer by a posterior, once what does not depend on a request is computed. Requests that
 // begin later have it, and those under way end with the one before, whose Close waits for them.
 func (s *Server) Ready(ctx context.Context, posterior *funcgp.Posterior) error {
-	open := inference.Behind(posterior)
-	end, err := open.Begin()
+	release, err := posterior.Hold()
 	if err != nil {
 		return err
 	}
-	defer end()
-	p, q := open.Problem, open.Posterior
-	v := &service{front: posterior, problem: p, posterior: q, begin: open.Begin, version: s.options.Version, link: predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs),
-		warnings: posterior.Warnings(), names: p.TrainingRows(), outputs: p.OutputNames(), position: map[int]int{}, command: open.Job.Args}
-	for i, row := range p.Examples.Train.Index {
-		v.position[row] = i
-	}
-	if p.Examples.TestPart().Len() > 0 {
-		if v.tests, err = p.Examples.Test(dataset.SelectOptions{}); err != nil {
-			v.tests = nil // no test row is of these classes
-		}
-	}
-	if s.options.Decisions != nil {
-		if v.record, err = p.Record(ctx, s.options.Version); err != nil {
-			return err
-		}
-	}
-	late := p.Examples.Train.Len()*p.Model.Outputs > mostPrepared
-	v.most = mostTerms
-	if late {
-		v.most, v.serial = defaultTerms, new(sync.Mutex)
-	}
-	x := &explain.Options{Top: v.most, Sides: true, ErrorBars: true, Limits: linearize.Limits{Progress: func(_ string, done, total int) { open.Job.Show("prepare", done, total) }}}
-	defer open.Job.Clear()
-	v.names.ErrorBars = x.ErrorBars
-	if v.explainer, err = explain.New(q.Dual, q.Kernel, x); err != nil {
+	defer release()
+	v := &service{front: posterior, problem: inference.Behind(posterior).Problem, command: inference.Behind(posterior).Job.Args, info: posterior.Info(), version: s.options.Version, warnings: posterior.Warnings(), outputs: posterior.OutputNames(), position: map[int]int{}, most: mostTerms}
+	rows, err := posterior.TrainingRows(ctx)
+	if err != nil {
 		return err
 	}
-	if base, ok := q.Dual.(counterfactual.Base); ok && base.Refitted() {
-		y := p.TrainTargets()
-		m, err := counterfactual.New(ctx, base, q.Kernel, y, linearize.Limits{Memory: p.Limits.Memory})
-		if err != nil {
-			return err
-		}
-		v.refits = &refits{model: m, y: y}
+	for i := range rows.Len() {
+		v.position[rows.Index(i)] = i
 	}
-	if !late {
-		if err := v.explainer.Prepare(ctx); err != nil {
+	v.refits = v.info.Method == "exact" || v.info.Method == "kept"
+	if v.tests, err = posterior.TestRows(ctx); err != nil {
+		v.tests = nil // there is none, or none of these classes
+	}
+	if s.options.Decisions != nil {
+		if v.record, err = posterior.Record(ctx); err != nil {
 			return err
 		}
+		v.record.Version = s.options.Version
+	}
+	if v.dark, err = posterior.Dark(ctx); err != nil {
+		return err
+	}
+	prepared, err := posterior.Prepare(ctx)
+	if err != nil {
+		return err
+	}
+	if !prepared {
+		v.most, v.serial = defaultTerms, new(sync.Mutex)
 	}
 	s.service.Store(v)
 	return nil

@@ -629,7 +629,6 @@ type Open struct {
 // Front returns the *funcgp.Posterior of a problem and its posterior, which closes the job in the end, and Behind
 // leads back. Package funcgp sets both: they let packages above it serve what it and the command opened.
 var (
-	Front     func(c *job.Job, p *problem.Problem, q *Posterior) any
-	FrontRows func(front any, rows *dataset.Rows) any // the *funcgp.Rows of rows that were read for its problem
-	Behind    func(front any) Open
+	Front  func(c *job.Job, p *problem.Problem, q *Posterior) any
+	Behind func(front any) Open
 )
