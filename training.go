@@ -16,7 +16,7 @@ import (
 type Trainee = problem.Trainee
 
 // A TrainingSet is data that a network is trained on by package linearize/train, under the likelihood and the prior of the
-// posterior that will be fitted to it.
+// posterior that will be fitted to it. Its rows are for its own methods.
 //
 //	s, err := funcgp.OpenToTrain(ctx, data, nil, &funcgp.Trainee{Name: "the network"})
 //	...
