@@ -68,9 +68,15 @@ type ExplainOptions struct {
 
 // Contrast sets For and Against to two names with a comma between them; one with a comma stands in double quotes, and ""
 // sets nothing.
-func (o *ExplainOptions) Contrast(text string) (err error) {
-	o.For, o.Against, err = (&problem.DataFlags{}).CheckContrast(text)
-	return err
+func (o *ExplainOptions) Contrast(text string) error {
+	names, err := problem.SplitNames(text)
+	if err != nil || text != "" && len(names) != 2 {
+		return job.Usagef("{contrast=%q} must be two different classes such as 4,9", text)
+	}
+	if names != nil {
+		o.For, o.Against = names[0], names[1]
+	}
+	return nil
 }
 
 // Explain explains each of the rows, which must be of this posterior. The options may be nil.
