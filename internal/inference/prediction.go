@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
@@ -135,20 +134,4 @@ func ByNetwork(task *problem.Task, f *mat.Dense) []result.Float {
 	o := &Predictions{Network: f}
 	o.mapOf(task.Likelihood)
 	return RowOf(o.MAPProb, 0)
-}
-
-// Targets are what is explained of row i: all outputs, then the contrast that was asked for, or the contrast of the
-// predicted class and the runner-up, where each class has an output.
-func Targets(p *problem.Problem, pred *Predictions, i int, asked *explain.Target) []explain.Target {
-	var list []explain.Target
-	for k := range p.Model.Outputs {
-		list = append(list, explain.Single(k))
-	}
-	switch {
-	case asked != nil:
-		list = append(list, *asked)
-	case p.Task.Classes != nil && p.Model.Outputs > 1:
-		list = append(list, explain.Contrast(pred.Best(i), pred.RunnerUp(i)))
-	}
-	return list
 }
