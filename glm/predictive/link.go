@@ -1,6 +1,7 @@
 package predictive
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -55,6 +56,26 @@ func DefaultLink(lik glm.Likelihood, c int) Link {
 		return QMC{}
 	}
 	return MonteCarlo{}
+}
+
+// ScoringLink is DefaultLink with fewer points a row where that is QMC, at most 4,096: the error of an average over
+// many rows, or of a rank among them, is far below the error of one row. Densities take the points of ScaleLink.
+func ScoringLink(lik glm.Likelihood, c int) Link {
+	link := DefaultLink(lik, c)
+	if q, ok := link.(QMC); ok {
+		q.Tol, q.MaxPoints = 1e-3, 4096
+		return fewPoints{q}
+	}
+	return link
+}
+
+// fewPoints takes the points with which scales are compared.
+type fewPoints struct{ QMC }
+
+// LogPredictiveTo implements Link.
+func (l fewPoints) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error {
+	logp := mat.NewDense(len(dst), 1, dst)
+	return l.LogPredictiveScalesTo(context.Background(), logp, []float64{1}, lik, y, f, cov)
 }
 
 // HasExact tells whether Exact can integrate lik with c outputs.

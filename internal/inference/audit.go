@@ -6,6 +6,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/job"
@@ -96,7 +97,7 @@ func (q *Posterior) audit(ctx context.Context, c *job.Job, p *problem.Problem, t
 	if warning != nil {
 		c.Warn(warning)
 	}
-	found, err := do(&audit.Options{Calibration: q.Calibration.RefitScales(), Link: ScoringLink(p.Task.Likelihood, p.Model.Outputs), Top: top, Limits: p.Bounds(c), LeaveOneOut: leave})
+	found, err := do(&audit.Options{Calibration: q.Calibration.RefitScales(), Link: predictive.ScoringLink(p.Task.Likelihood, p.Model.Outputs), Top: top, Limits: p.Bounds(c), LeaveOneOut: leave})
 	c.Clear()
 	if err != nil {
 		return nil, problem.ExplainError(p.Examples.Train, err)

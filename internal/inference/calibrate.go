@@ -333,7 +333,7 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 	// Set the scales by these rows, and the scores of their means without a covariance.
 	lik, known := p.Task.Likelihood, p.WeightShift()
 	at := on.shifted(known)
-	found, err := score.Calibrate(ctx, on.scored(lik), on.y, at.mean, on.cov, &score.CalibrateOptions{Weights: on.weights, Link: ScoringLink(lik, on.mean.RawMatrix().Cols), Progress: func(scales int) { c.Show("calibrate", scales, 0) }})
+	found, err := score.Calibrate(ctx, on.scored(lik), on.y, at.mean, on.cov, &score.CalibrateOptions{Weights: on.weights, Link: predictive.ScoringLink(lik, on.mean.RawMatrix().Cols), Progress: func(scales int) { c.Show("calibrate", scales, 0) }})
 	if err != nil {
 		return problem.ExplainError(on.rows, err)
 	}
@@ -347,11 +347,11 @@ func (q *Posterior) calibrate(ctx context.Context, c *job.Job, p *problem.Proble
 		k.Refit = &result.Scales{Scale: result.Float(refit.Scale), Temperature: result.Float(refit.Temperature), NoiseScale: result.Float(refit.NoiseScale), Shift: result.Floats(known)}
 	}
 	if answer := at.answer; answer != nil {
-		if found, err = found.WithShift(ctx, ScoringLink(lik, answer.RawMatrix().Cols), on.scored(lik), on.y, at.network, answer, on.cov, on.weights); err != nil {
+		if found, err = found.WithShift(ctx, predictive.ScoringLink(lik, answer.RawMatrix().Cols), on.scored(lik), on.y, at.network, answer, on.cov, on.weights); err != nil {
 			return problem.ExplainError(on.rows, err)
 		}
 		if moved {
-			if found, err = found.JudgeNetwork(ctx, ScoringLink(lik, answer.RawMatrix().Cols), on.scored(lik), on.y, at.network, answer, on.cov, on.weights, float64(q.settled.match.Remainder)); err != nil {
+			if found, err = found.JudgeNetwork(ctx, predictive.ScoringLink(lik, answer.RawMatrix().Cols), on.scored(lik), on.y, at.network, answer, on.cov, on.weights, float64(q.settled.match.Remainder)); err != nil {
 				return problem.ExplainError(on.rows, err)
 			}
 		}
@@ -454,27 +454,7 @@ func scoreUnder(ctx context.Context, k *score.Calibration, lik glm.Likelihood, o
 	if err != nil {
 		return nil, err
 	}
-	return score.WeightedScoreOf(ctx, ScoringLink(lik, on.mean.RawMatrix().Cols), scaled, on.y, mean, cov, on.weights)
-}
-
-// ScoringLink is the default link with fewer points a row where it takes points: the error of an average over many
-// rows, or of a rank among them, is far below the error of one row.
-func ScoringLink(lik glm.Likelihood, c int) predictive.Link {
-	link := predictive.DefaultLink(lik, c)
-	if q, ok := link.(predictive.QMC); ok {
-		q.Tol, q.MaxPoints = 1e-3, 4096
-		return fewPoints{q}
-	}
-	return link
-}
-
-// fewPoints takes the points with which scales are compared.
-type fewPoints struct{ predictive.QMC }
-
-// LogPredictiveTo implements predictive.Link.
-func (l fewPoints) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *mat.Dense) error {
-	logp := mat.NewDense(len(dst), 1, dst)
-	return l.LogPredictiveScalesTo(context.Background(), logp, []float64{1}, lik, y, f, cov)
+	return score.WeightedScoreOf(ctx, predictive.ScoringLink(lik, on.mean.RawMatrix().Cols), scaled, on.y, mean, cov, on.weights)
 }
 
 func rowScores(s *score.Score) *result.RowScores {

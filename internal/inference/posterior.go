@@ -429,7 +429,7 @@ func (q *Posterior) PredictBy(ctx context.Context, function gp.Latent, task *pro
 		k := &q.Calibration.Calibration
 		out.scales = &result.Scales{Scale: cmp.Or(k.Scale, 1), Temperature: cmp.Or(k.Temperature, 1), NoiseScale: cmp.Or(k.NoiseScale, 1), Shift: k.Shift}
 	}
-	if out.Unsure, err = score.NoveltyOf(ctx, ScoringLink(lik, c), lik, out.Mean, out.Cov); err != nil {
+	if out.Unsure, err = score.NoveltyOf(ctx, predictive.ScoringLink(lik, c), lik, out.Mean, out.Cov); err != nil {
 		return nil, err
 	}
 	if out.targets = y; y != nil {
