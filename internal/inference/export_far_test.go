@@ -1,12 +1,13 @@
-package main
+package inference
 
 import (
 	"context"
-	"io"
+	"encoding/json"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,11 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
-	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/inference"
+	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/testkit"
+	"github.com/funcgp/funcgp/internal/testref"
 )
 
 // farFrom returns rows near and far from x: up to 10⁸ in size with signs of their own, rows of x scaled, with one huge
@@ -63,7 +63,7 @@ func farFrom(x *mat.Dense, n int) *mat.Dense {
 }
 
 // TestExportFar runs the graphs of all networks of the corpus by onnxruntime, where the environment names a folder with its
-// package for Node, and compares all outputs of rows far from the data with the command's. FUNCGP_EXPORT_ROWS is how
+// package for Node, and compares all outputs of rows far from the data with the posterior's. FUNCGP_EXPORT_ROWS is how
 // many rows, 40 without it.
 func TestExportFar(t *testing.T) {
 	if os.Getenv("FUNCGP_ONNXRUNTIME") == "" {
@@ -73,23 +73,38 @@ func TestExportFar(t *testing.T) {
 	if s := os.Getenv("FUNCGP_EXPORT_ROWS"); s != "" {
 		n, _ = strconv.Atoi(s)
 	}
-	for _, c := range ordinary {
-		t.Run(c.name, func(t *testing.T) {
-			e := corpus(t, c.name)
-			args := slices.Concat(e.args(), e.decay())
-			if c.name == "learnt-scale" {
-				args = append(args, c.flags...)
+	cases := testref.Must(filepath.Glob(filepath.Join("..", "..", "testdata", "corpus", "*", "expected.json")))(t)
+	require.NotEmpty(t, cases)
+	for _, path := range cases {
+		dir := filepath.Dir(path)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			var e struct {
+				Train, Test, Target, ID string
+				WeightDecay             float64 `json:"weight_decay"`
+				Learn                   []string
 			}
-			con := console.New(args, io.Discard, io.Discard)
-			defer con.Close()
-			s := new(exportVerb)
-			cmd := s.command(con)
-			require.NoError(t, cmd.ParseFlags(args))
-			require.NoError(t, flags.CheckProblem(cmd, &s.common))
-			con.Begin()
-			p, err := problem.OpenGrouped(t.Context(), con.Job, &s.common.Flags, "")
+			require.NoError(t, json.Unmarshal(testref.Must(os.ReadFile(path))(t), &e))
+			o := problem.FitOptions{}
+			if e.WeightDecay > 0 {
+				o.Prior.WeightDecay = &e.WeightDecay
+			}
+			f := &problem.Flags{
+				Model: problem.ModelFlags{ModelOptions: problem.ModelOptions{File: filepath.Join(dir, "model.onnx"), Learn: e.Learn}},
+				Data:  problem.DataFlags{DataOptions: problem.DataOptions{Source: filepath.Join(dir, e.Train), ID: e.ID}},
+				Task:  problem.TaskFlags{FitOptions: o},
+			}
+			if e.Test != "" {
+				f.Data.TestFile = filepath.Join(dir, e.Test)
+			}
+			if strings.Contains(e.Target, ",") {
+				f.Data.Target = e.Target
+			}
+			require.NoError(t, f.Check(""))
+			c := job.New(nil)
+			defer c.Close()
+			p, err := problem.OpenGrouped(t.Context(), c, f, "")
 			require.NoError(t, err)
-			q, err := inference.Answer(t.Context(), con.Job, p, s.common.Inference(), s.common.Calibrate())
+			q, err := Answer(t.Context(), c, p, FlagsOf(&o), "loo")
 			require.NoError(t, err)
 			graph, r, err := q.Export(t.Context(), p, 10)
 			require.NoError(t, err)
@@ -115,7 +130,7 @@ func TestExportFar(t *testing.T) {
 				row := func(name string, width int) []float64 { return got[name][i*width : (i+1)*width] }
 				for name, m := range want {
 					width := m.RawMatrix().Cols
-					v := inference.ExportError(name, m.RawRowView(i), row(name, width))
+					v := ExportError(name, m.RawRowView(i), row(name, width))
 					require.False(t, math.IsNaN(v), "%s of row %d: %v, not %v; input %v", name, i, row(name, width), m.RawRowView(i), x.RawRowView(i))
 					limit := 1e-8
 					if b, ok := r.Bounds[name]; ok {
