@@ -19,7 +19,6 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/onnx"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/testref"
 )
 
@@ -342,7 +341,7 @@ func TestLabelsOfNoClass(t *testing.T) {
 // changed returns the built-in network after a change to its graph.
 func changed(t *testing.T, change func(m *onnx.Model)) []byte {
 	t.Helper()
-	m := testref.Must(onnx.Decode(problem.Builtin))(t)
+	m := testref.Must(onnx.Decode(builtin(t)))(t)
 	change(m)
 	return testref.Must(m.Encode())(t)
 }
@@ -369,7 +368,7 @@ func node(m *onnx.Model, op string) *onnx.Node {
 
 func TestBadModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	random := make([]byte, 4096)
+	whole, random := builtin(t), make([]byte, 4096)
 	for i := range random {
 		random[i] = byte(rng.Uint32())
 	}
@@ -387,8 +386,8 @@ func TestBadModel(t *testing.T) {
 		says  string
 	}{
 		"empty":     {nil, "empty"},
-		"truncated": {problem.Builtin[:len(problem.Builtin)/2], "export"},
-		"cut short": {problem.Builtin[:len(problem.Builtin)-1], "export"},
+		"truncated": {whole[:len(whole)/2], "export"},
+		"cut short": {whole[:len(whole)-1], "export"},
 		"random":    {random, "export"},
 		"text":      {[]byte("this is no model\n"), "export"},
 		"2^60":      {promise(), "1073741824"},
@@ -409,14 +408,14 @@ func TestBadModel(t *testing.T) {
 			n := node(m, "Relu")
 			n.Name, n.OpType = "a\nb\x1b[31m"+strings.Repeat("x", 1<<16), "No\nSuch"
 		}), ""},
-		"bad likelihood":       {meta(problem.KeyLikelihood, "student"), problem.KeyLikelihood},
-		"bad precision":        {meta(problem.KeyPrecision, "-1"), problem.KeyPrecision},
-		"bad classes":          {meta(problem.KeyClasses, "4;9"), problem.KeyClasses},
-		"too many classes":     {meta(problem.KeyClasses, "1,2,3"), problem.KeyClasses},
-		"classes not in data":  {meta(problem.KeyClasses, "4,77"), "77"},
-		"rows of other labels": {meta(problem.KeyClasses, "4,8"), "--train-count"},
-		"bad rows":             {meta(problem.KeyRows, "1-999999999999"), problem.KeyRows},
-		"row past the end":     {meta(problem.KeyRows, "1,20001"), "20001"},
+		"bad likelihood":       {meta(keyLikelihood, "student"), keyLikelihood},
+		"bad precision":        {meta(keyPrecision, "-1"), keyPrecision},
+		"bad classes":          {meta(keyClasses, "4;9"), keyClasses},
+		"too many classes":     {meta(keyClasses, "1,2,3"), keyClasses},
+		"classes not in data":  {meta(keyClasses, "4,77"), "77"},
+		"rows of other labels": {meta(keyClasses, "4,8"), "--train-count"},
+		"bad rows":             {meta(keyRows, "1-999999999999"), keyRows},
+		"row past the end":     {meta(keyRows, "1,20001"), "20001"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -442,7 +441,7 @@ func TestBadModel(t *testing.T) {
 
 // m2 is the name of the third initializer, which the message must hold.
 func m2(t *testing.T) string {
-	m := testref.Must(onnx.Decode(problem.Builtin))(t)
+	m := testref.Must(onnx.Decode(builtin(t)))(t)
 	return m.Graph.Initializers[2].Name
 }
 
@@ -452,21 +451,21 @@ func TestModelPath(t *testing.T) {
 	require.Contains(t, refuse(t, 1, "inspect", "--model", dir), "is a directory")
 	require.Contains(t, refuse(t, 1, "inspect", "--freeze", "nothing"), `"nothing"`)
 	if os.Getuid() > 0 { // neither root nor on Windows, which know no such mode
-		locked := write(t, filepath.Join(dir, "locked.onnx"), problem.Builtin)
+		locked := write(t, filepath.Join(dir, "locked.onnx"), builtin(t))
 		require.NoError(t, os.Chmod(locked, 0))
 		require.Contains(t, refuse(t, 1, "inspect", "--model", locked), "permission denied")
 	}
 	// A name with spaces and letters of any alphabet is a name.
-	odd := write(t, filepath.Join(dir, "mein Netz – 模型.onnx"), problem.Builtin)
+	odd := write(t, filepath.Join(dir, "mein Netz – 模型.onnx"), builtin(t))
 	require.Contains(t, succeed(t, "inspect", "--model", odd), odd)
 }
 
 // Any damage to the file is one line or no damage at all.
 func TestDamagedModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	path := filepath.Join(t.TempDir(), "m.onnx")
+	whole, path := builtin(t), filepath.Join(t.TempDir(), "m.onnx")
 	for range 100 {
-		b := bytes.Clone(problem.Builtin)
+		b := bytes.Clone(whole)
 		for range 1 + rng.IntN(4) {
 			b[rng.IntN(len(b))] ^= 1 << rng.IntN(8)
 		}

@@ -24,8 +24,6 @@ import (
 	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/funcgp/funcgp/internal/inference"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
@@ -36,9 +34,15 @@ import (
 // likelihoodOf is the likelihood of a reference.
 func likelihoodOf(t *testing.T, ref *reference) glm.Likelihood {
 	t.Helper()
-	if ref.likelihood != "gaussian" {
-		return problem.LikelihoodNamed(ref.likelihood)
+	switch ref.likelihood {
+	case "bernoulli":
+		return glm.Bernoulli{}
+	case "categorical":
+		return glm.Categorical{}
+	case "poisson":
+		return glm.Poisson{}
 	}
+	require.Equal(t, "gaussian", ref.likelihood)
 	return testref.Must(glm.NewGaussian(ref.Scalar("sigma2")))(t)
 }
 
@@ -65,7 +69,7 @@ func TestCalibrationReference(t *testing.T) {
 			lik = likelihoodOf(t, ref)
 			y := mat.NewDense(ref.n, 1, ref.Floats("y_train"))
 			mean, cov := mat.NewDense(ref.n, ref.c, loo.Floats("loo_first_order_mean")), mat.NewDense(ref.n*ref.c, ref.c, loo.Floats("loo_first_order_cov"))
-			want, err := score.Calibrate(t.Context(), lik, y, mean, cov, &score.CalibrateOptions{Link: inference.ScoringLink(lik, ref.c)})
+			want, err := score.Calibrate(t.Context(), lik, y, mean, cov, &score.CalibrateOptions{Link: predictive.ScoringLink(lik, ref.c)})
 			require.NoError(t, err)
 			_, sum := predicted(t, ref.run(t, "predict", "--json", "--refit"))
 			got := sum.Fit.Calibration
@@ -80,13 +84,13 @@ func TestCalibrationReference(t *testing.T) {
 			network := testref.Must(score.ScoreOf(nil, lik, y, mean, nil))(t)
 			require.InDelta(t, network.NLL, float64(got.Network.NLL), 1e-6)
 			require.Equal(t, result.Float(network.Accuracy).Finite(), got.Network.Accuracy.Finite())
-			if problem.HasClasses(lik) {
+			if ref.hasClasses() {
 				require.InDelta(t, network.Accuracy, float64(got.Network.Accuracy), 1e-12)
 				require.InDelta(t, network.ECE, float64(got.Network.ECE), 1e-6)
 			}
 			scaled, mean, cov, err := want.Apply(lik, mean, cov)
 			require.NoError(t, err)
-			score := testref.Must(score.ScoreOf(inference.ScoringLink(lik, ref.c), scaled, y, mean, cov))(t)
+			score := testref.Must(score.ScoreOf(predictive.ScoringLink(lik, ref.c), scaled, y, mean, cov))(t)
 			require.Len(t, got.Surprising, 10)
 			for i, at := range score.Surprising(3) {
 				require.EqualValues(t, at, got.Surprising[i].Index)
@@ -126,7 +130,7 @@ func TestCalibrateChangesProbabilitiesOnly(t *testing.T) {
 			raw, rawSum := predicted(t, ref.run(t, "predict", "--json", "--calibrate", "none"))
 			require.Nil(t, rawSum.Fit.Calibration)
 			require.Equal(t, sum.MAPNLL, rawSum.MAPNLL)
-			if problem.HasClasses(lik) && ref.c == 1 {
+			if ref.hasClasses() && ref.c == 1 {
 				require.Equal(t, sum.Accuracy, rawSum.Accuracy) // of several, the largest probability may be another
 			}
 			check := func(rows []prediction, k *score.Calibration) {
@@ -136,11 +140,11 @@ func TestCalibrateChangesProbabilitiesOnly(t *testing.T) {
 				var response mat.Dense
 				require.NoError(t, link.PredictTo(&response, nil, scaled, mean, cov))
 				for i, r := range rows {
-					if !problem.HasClasses(lik) {
+					if !ref.hasClasses() {
 						require.InEpsilon(t, response.At(i, 0), float64(r.ObservationMean[0]), 1e-9)
 						sd := math.Sqrt(cov.At(i, 0))
 						require.InDelta(t, sd, float64(r.FunctionSD[0]), 1e-12*sd)
-						if problem.HasNoise(lik) {
+						if ref.likelihood == "gaussian" {
 							// s·cov + t·σ²
 							require.InEpsilon(t, math.Sqrt(cov.At(i, 0)+k.NoiseScale*ref.Scalar("sigma2")), float64(r.ObservationSD[0]), 1e-12)
 						}
@@ -218,10 +222,10 @@ func TestNoveltyOfFiles(t *testing.T) {
 	succeed(t, small("fit", "--quiet", "-o", file)...)
 	// with returns a file whose sections are those that change returns.
 	with := func(name string, change func(section string, data []byte) []byte) string {
-		f := testref.Must(store.Open(file, problem.SavedKind, problem.SavedVersion))(t)
+		f := testref.Must(store.Open(file, savedKind, savedVersion))(t)
 		defer f.Close()
 		path := filepath.Join(dir, name)
-		require.NoError(t, store.Write(path, problem.SavedKind, problem.SavedVersion, func(w *store.Writer) error {
+		require.NoError(t, store.Write(path, savedKind, savedVersion, func(w *store.Writer) error {
 			for _, section := range f.Sections() {
 				data, err := f.Bytes(section)
 				if err != nil {
@@ -342,8 +346,9 @@ func validFile(t *testing.T, ref *reference) string {
 	for i := 0; i < n; i += 3 {
 		rows = append(rows, i)
 	}
-	part, targets := problem.RowsAt(x, rows), make([]float64, len(rows))
+	part, targets := mat.NewDense(len(rows), x.RawMatrix().Cols, nil), make([]float64, len(rows))
 	for i, r := range rows {
+		part.SetRow(i, x.RawRowView(r))
 		targets[i] = y[(r+1)%n]
 	}
 	return write(t, filepath.Join(t.TempDir(), "valid.csv"), table(part, targets))
@@ -363,7 +368,7 @@ func TestCalibrateHeldOut(t *testing.T) {
 		for i, r := range rows {
 			y.Set(i, 0, float64(r.Label))
 		}
-		want, err := score.Calibrate(t.Context(), lik, y, mean, cov, &score.CalibrateOptions{Link: inference.ScoringLink(lik, ref.c)})
+		want, err := score.Calibrate(t.Context(), lik, y, mean, cov, &score.CalibrateOptions{Link: predictive.ScoringLink(lik, ref.c)})
 		require.NoError(t, err)
 		lines := strings.Split(strings.TrimSpace(succeed(t, append(args, "--test-data", ref.test, "--valid-data", valid, "--calibrate", "heldout")...)), "\n")
 		got := decode[predictSummary](t, lines[len(lines)-1]).Fit.Calibration

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/problem"
 )
 
 // covered splits the output of predict --json --coverage into rows and summary.
@@ -77,7 +76,7 @@ func TestPredictCoverageIntervals(t *testing.T) {
 		var want []prediction
 		for _, method := range []string{"exact", "subset", "nystrom", "parameters"} {
 			args := []string{"--json", "--coverage", ".9", "--method", method, "--refit"}
-			if problem.IsSparse(method) {
+			if method == "subset" || method == "nystrom" {
 				args = append(args, "--inducing", strconv.Itoa(ref.n))
 			}
 			text := ref.run(t, "predict", args...)

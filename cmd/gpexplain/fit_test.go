@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/internal/testref"
 )
@@ -405,8 +404,8 @@ func TestFitAppendsATable(t *testing.T) {
 	succeed(t, "fit", "--quiet", "--posterior", old, "--append", more, "-o", larger)
 	scratch := with("predict", whole, "--json", "--refit", "--at", "stated", "--train-count", "24")
 	requireSamePredictions(t, 1e-8, scratch, []string{"predict", "--quiet", "--json", "--posterior", larger})
-	f := testref.Must(store.Open(larger, problem.SavedKind, problem.SavedVersion))(t)
-	var h problem.SavedHeader
+	f := testref.Must(store.Open(larger, savedKind, savedVersion))(t)
+	var h savedHeader
 	require.NoError(t, f.JSON("header", &h))
 	require.NoError(t, f.Close())
 	require.Equal(t, "0-23", h.Rows)

@@ -16,7 +16,6 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -63,10 +62,26 @@ func requireOneLine(t testing.TB, stderr string) {
 	require.NotRegexp(t, `goroutine|panic:|Usage:`, stderr)
 }
 
+// Keys of a model's metadata.
+const (
+	keyClasses    = "funcgp.classes"
+	keyLikelihood = "funcgp.likelihood"
+	keyNoise      = "funcgp.noise_variance"
+	keyPrecision  = "funcgp.prior_precision"
+	keyRows       = "funcgp.train_rows"
+	keyScaling    = "funcgp.scaling"
+)
+
+// builtin returns the ONNX file of the built-in network.
+func builtin(t testing.TB) []byte {
+	t.Helper()
+	return testref.Must(os.ReadFile(filepath.Join(repository, "internal", "problem", "builtin.onnx")))(t)
+}
+
 // untold returns the built-in network in a file, without its metadata.
 func untold(t testing.TB) string {
 	t.Helper()
-	net := testref.Must(network.ReadONNX(bytes.NewReader(problem.Builtin), nil))(t)
+	net := testref.Must(network.ReadONNX(bytes.NewReader(builtin(t)), nil))(t)
 	var b bytes.Buffer
 	require.NoError(t, net.WithMetadata(nil).WriteONNX(&b))
 	return write(t, filepath.Join(t.TempDir(), "untold.onnx"), b.Bytes())

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 )
 
 // readers are command lines that read the file of a name.
@@ -106,7 +105,7 @@ func TestReadsPipes(t *testing.T) {
 	succeed(t, small("fit", "-o", fit)...)
 	ask := func(args ...string) string { return withoutTimings(t, succeed(t, args...)) }
 	_, want, _ := strings.Cut(succeed(t, "inspect"), "\n")
-	_, got, _ := strings.Cut(succeed(t, "inspect", "--model", piped(t, problem.Builtin)), "\n")
+	_, got, _ := strings.Cut(succeed(t, "inspect", "--model", piped(t, builtin(t))), "\n")
 	require.Equal(t, want, got)
 	require.Equal(t, ask("explain", "--json", "--data", "digits:400,100", "--posterior", fit),
 		ask("explain", "--json", "--data", "digits:400,100", "--posterior", piped(t, []byte(read(t, fit)))))
@@ -126,7 +125,7 @@ func TestHugeTables(t *testing.T) {
 	holes := write(t, filepath.Join(dir, "b.csv"), []byte("u,y\n"))
 	require.NoError(t, os.Truncate(holes, 1<<40))
 	require.Contains(t, refuse(t, 1, "explain", "--data", holes), "a line of more than ")
-	model := write(t, filepath.Join(dir, "m.onnx"), problem.Builtin)
+	model := write(t, filepath.Join(dir, "m.onnx"), builtin(t))
 	require.NoError(t, os.Truncate(model, 1<<40))
 	require.Contains(t, refuse(t, 1, "inspect", "--model", model), "it has 1099511627776 bytes, but a model has at most 2147483647")
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +16,6 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -36,18 +36,70 @@ func (r *reference) net(t *testing.T) *network.Network {
 	return testref.Must(network.ReadONNX(bytes.NewReader(r.Model(t)), nil))(t)
 }
 
-// priorFile writes a prior of the reference's model.
-func (r *reference) priorFile(t *testing.T, kind string, groups []problem.PriorGroup, noise float64) string {
+// A priorFile is a prior as evidence --optimize writes it.
+type priorFile struct {
+	Schema     string        `json:"schema"`
+	Kind       string        `json:"kind"`
+	Likelihood string        `json:"likelihood"`
+	Noise      *float64      `json:"noise_variance,omitempty"`
+	Theta      linearize.Sum `json:"theta"`
+	Parameters int           `json:"parameters"`
+	Groups     []priorGroup  `json:"groups"`
+}
+
+// A priorGroup is the variance of some parameter tensors.
+type priorGroup struct {
+	Name     string        `json:"name"`
+	Variance float64       `json:"variance"`
+	Tensors  []priorTensor `json:"tensors"`
+}
+
+type priorTensor struct {
+	Name  string `json:"name"`
+	Shape []int  `json:"shape"`
+}
+
+// prior is a prior of the reference's model; the noise variance is for the gaussian likelihood.
+func (r *reference) prior(t *testing.T, kind string, groups []priorGroup, noise float64) *priorFile {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "prior.json")
-	f := problem.NewPriorFile(kind, groups, nil, r.net(t), &problem.Task{Likelihood: problem.LikelihoodNamed(r.likelihood)}, noise, nil)
-	require.NoError(t, f.Write(path))
-	return path
+	theta := r.net(t).Theta()
+	f := &priorFile{Schema: "funcgp/prior/1", Kind: kind, Likelihood: r.likelihood, Theta: linearize.SumOf(theta), Parameters: len(theta), Groups: groups}
+	if r.likelihood == "gaussian" {
+		f.Noise = &noise
+	}
+	return f
+}
+
+// write writes the file.
+func (f *priorFile) write(t *testing.T, path string) string {
+	t.Helper()
+	return write(t, path, testref.Must(json.Marshal(f))(t))
+}
+
+// priorFile writes a prior of the reference's model.
+func (r *reference) priorFile(t *testing.T, kind string, groups []priorGroup, noise float64) string {
+	t.Helper()
+	return r.prior(t, kind, groups, noise).write(t, filepath.Join(t.TempDir(), "prior.json"))
+}
+
+// layers are the reference's parameter tensors by layer, which is a tensor's name up to its last dot.
+func (r *reference) layers(t *testing.T, variance float64) []priorGroup {
+	t.Helper()
+	var groups []priorGroup
+	for _, x := range r.net(t).Params() {
+		name := x.Name[:strings.LastIndexByte(x.Name, '.')]
+		i := slices.IndexFunc(groups, func(g priorGroup) bool { return g.Name == name })
+		if i < 0 {
+			i, groups = len(groups), append(groups, priorGroup{Name: name, Variance: variance})
+		}
+		groups[i].Tensors = append(groups[i].Tensors, priorTensor{x.Name, x.Shape})
+	}
+	return groups
 }
 
 // byLayer are the reference's layers with their variances times 1.5, 1, 0.67, …
-func (r *reference) byLayer(t *testing.T) []problem.PriorGroup {
-	groups := problem.LayerGroups(r.net(t), 1/r.Scalar("delta"))
+func (r *reference) byLayer(t *testing.T) []priorGroup {
+	groups := r.layers(t, 1/r.Scalar("delta"))
 	require.Greater(t, len(groups), 1)
 	for i := range groups {
 		groups[i].Variance *= []float64{1.5, 1, .67}[i%3]
@@ -85,7 +137,7 @@ func TestPriorByLayer(t *testing.T) {
 		k := ntk.New(prior, net.Theta())
 		e := testref.Must(gp.Fit(t.Context(), k, x, sites, nil))(t)
 		refit := testref.Must(gp.Refit(t.Context(), k, x, gp.NewTargets(y, lik), nil))(t)
-		path := ref.priorFile(t, problem.PriorGroups, ref.byLayer(t), noise)
+		path := ref.priorFile(t, "groups", ref.byLayer(t), noise)
 		for method, args := range map[string][]string{"exact": nil, "subset": {"--inducing", strconv.Itoa(ref.n)}, "nystrom": {"--inducing", strconv.Itoa(ref.n)}, "parameters": nil} {
 			text := ref.run(t, "evidence", append(args, "--json", "--prior", path, "--method", method)...)
 			requireSchema(t, "evidence", text)
@@ -109,11 +161,15 @@ func TestPriorByLayer(t *testing.T) {
 func TestPriorOfOneVariance(t *testing.T) {
 	ref := openReference(t, "poisson")
 	want, _ := rows(t, ref.run(t, "predict", "--json", "--quiet", "--prior-precision", "4", "--refit", "--all"))
-	for kind, groups := range map[string][]problem.PriorGroup{problem.PriorIsotropic: problem.OneGroup(ref.net(t), .25), problem.PriorGroups: problem.LayerGroups(ref.net(t), .25)} {
+	layers, all := ref.layers(t, .25), priorGroup{Name: "all", Variance: .25}
+	for _, g := range layers {
+		all.Tensors = append(all.Tensors, g.Tensors...)
+	}
+	for kind, groups := range map[string][]priorGroup{"isotropic": {all}, "groups": layers} {
 		got, sum := rows(t, ref.run(t, "predict", "--json", "--prior", ref.priorFile(t, kind, groups, 1), "--refit", "--all"))
 		require.True(t, want == got, kind)
-		require.Equal(t, kind == problem.PriorGroups, sum.Fit.Prior != nil)
-		require.Equal(t, kind == problem.PriorIsotropic, sum.Fit.PriorPrecision == 4)
+		require.Equal(t, kind == "groups", sum.Fit.Prior != nil)
+		require.Equal(t, kind == "isotropic", sum.Fit.PriorPrecision == 4)
 		alarms, _ := sum.Fit.Alarms()
 		require.Empty(t, alarms)
 	}
@@ -123,7 +179,7 @@ func TestPriorOfOneVariance(t *testing.T) {
 // --tune-prior, and answers from it as a fit does.
 func TestPriorSaved(t *testing.T) {
 	ref := openReference(t, "poisson")
-	path := ref.priorFile(t, problem.PriorGroups, ref.byLayer(t), 1)
+	path := ref.priorFile(t, "groups", ref.byLayer(t), 1)
 	for _, way := range [][]string{nil, {"--method", "subset", "--inducing", "20"}, {"--method", "nystrom", "--inducing", "20"}, {"--method", "parameters"}, {"--tune-prior", "evidence"}, {"--method", "nystrom", "--inducing", "20", "--tune-prior", "loo"}} {
 		file := filepath.Join(t.TempDir(), "a.gp")
 		text := ref.run(t, "fit", slices.Concat([]string{"--json", "--quiet", "--refit", "-o", file, "--prior", path}, way)...)
@@ -148,7 +204,7 @@ func TestPriorSaved(t *testing.T) {
 			groups[i].Variance = float64(g.Variance)
 		}
 		fixed := slices.Clone(way[:len(way)-2])
-		same := decode[result.Saved](t, ref.run(t, "fit", slices.Concat([]string{"--json", "--quiet", "--refit", "-o", file, "--prior", ref.priorFile(t, problem.PriorGroups, groups, 1)}, fixed)...))
+		same := decode[result.Saved](t, ref.run(t, "fit", slices.Concat([]string{"--json", "--quiet", "--refit", "-o", file, "--prior", ref.priorFile(t, "groups", groups, 1)}, fixed)...))
 		require.InEpsilon(t, float64(same.Fit.LogEvidence), float64(one.Fit.LogEvidence), 1e-9, "%v", way)
 		require.Contains(t, ref.run(t, "fit", slices.Concat([]string{"--quiet", "--refit", "-o", file, "--prior", path}, way)...), "chosen by")
 	}
@@ -158,7 +214,7 @@ func TestPriorSaved(t *testing.T) {
 // one that was found before more training is a warning.
 func TestPriorRefused(t *testing.T) {
 	ref, other := openReference(t, "poisson"), openReference(t, "two-moons")
-	path := ref.priorFile(t, problem.PriorGroups, ref.byLayer(t), 1)
+	path := ref.priorFile(t, "groups", ref.byLayer(t), 1)
 	for _, flag := range []string{"--prior-precision", "--weight-decay", "--noise-variance"} {
 		require.Contains(t, refuse(t, 2, "fit", "-o", "a.gp", "--prior", path, flag, "1"), "exclude each other")
 	}
@@ -166,15 +222,15 @@ func TestPriorRefused(t *testing.T) {
 	require.Contains(t, refuse(t, 2, "importances", "--prior", path, "--html", path), "both name")
 	require.Contains(t, refuse(t, 1, slices.Concat([]string{"explain", "--prior", path}, other.args)...), "--prior "+path+": ")
 	require.Contains(t, refuse(t, 1, slices.Concat([]string{"explain", "--prior", "none.json"}, other.args)...), "cannot be opened")
-	gaussian := problem.NewPriorFile(problem.PriorGroups, ref.byLayer(t), nil, ref.net(t), &problem.Task{Likelihood: problem.LikelihoodNamed("gaussian")}, 1, nil)
-	require.NoError(t, gaussian.Write(path))
+	gaussian, noise := ref.prior(t, "groups", ref.byLayer(t), 0), 1.
+	gaussian.Likelihood, gaussian.Noise = "gaussian", &noise
+	gaussian.write(t, path)
 	require.Contains(t, refuse(t, 1, slices.Concat([]string{"explain", "--prior", path}, ref.args)...), "it was found for the gaussian likelihood")
 
-	net := ref.net(t)
-	theta := net.Theta()
+	theta := ref.net(t).Theta()
 	theta[0] *= 1.0001
-	moved := testref.Must(net.WithTheta(theta))(t)
-	earlier := problem.NewPriorFile(problem.PriorGroups, ref.byLayer(t), nil, moved, &problem.Task{Likelihood: problem.LikelihoodNamed("poisson")}, 0, nil)
-	require.NoError(t, earlier.Write(path))
+	earlier := ref.prior(t, "groups", ref.byLayer(t), 0)
+	earlier.Theta = linearize.SumOf(theta)
+	earlier.write(t, path)
 	require.NotNil(t, linearize.FindWarning(decode[result.Evidence](t, ref.run(t, "evidence", "--json", "--quiet", "--prior", path)).Warnings, "prior-of-other-parameters"))
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -46,7 +45,7 @@ func openReference(t *testing.T, name string) *reference {
 		noise = r.Meta("sigma2")
 	}
 	require.NoError(t, net.WithMetadata(map[string]string{
-		problem.KeyScaling: zeros + ";" + ones, problem.KeyLikelihood: r.likelihood, problem.KeyPrecision: r.Meta("delta"), problem.KeyNoise: noise,
+		keyScaling: zeros + ";" + ones, keyLikelihood: r.likelihood, keyPrecision: r.Meta("delta"), keyNoise: noise,
 	}).WriteONNX(&model))
 	dir := t.TempDir()
 	r.train, r.test = filepath.Join(dir, "train.csv"), filepath.Join(dir, "test.csv")
@@ -103,6 +102,11 @@ var toys = []string{"two-moons", "snelson", "poisson", "categorical"}
 func closeTo(t *testing.T, got, want []float64, rel float64, what string) {
 	t.Helper()
 	testref.RequireClose(t, got, want, rel, what)
+}
+
+// hasClasses tells whether the targets are labels.
+func (r *reference) hasClasses() bool {
+	return r.likelihood == "bernoulli" || r.likelihood == "categorical"
 }
 
 // head returns entry t of the first dimension of a tensor.

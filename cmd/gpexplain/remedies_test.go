@@ -20,7 +20,6 @@ import (
 
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/option"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/testref"
 )
 
@@ -253,7 +252,7 @@ func (r *remedyReader) flags(text string) (remedies [][]edit) {
 
 // remedyValues are words that a message lists after the first value of a flag.
 var remedyValues = map[string][]string{
-	"method": problem.Methods, "calibrate": option.Values("calibrate"), "structure": option.Values("structure"), "likelihood": option.Values("likelihood"),
+	"method": option.Values("method"), "calibrate": option.Values("calibrate"), "structure": option.Values("structure"), "likelihood": option.Values("likelihood"),
 	"select": {"uniform", "stratified", "trace", "greedy"}, "schedule": {"step", "plateau"},
 }
 

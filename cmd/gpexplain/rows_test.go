@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -12,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/problem"
 )
 
 // Parts of a CSV file keep the rows of the original file, everywhere.
@@ -89,7 +89,11 @@ func TestTrainingRows(t *testing.T) {
 
 // lines writes an index file.
 func lines(rows []int) []byte {
-	return []byte(strings.ReplaceAll(problem.FormatInts(rows), ",", "\n") + "\n")
+	var b bytes.Buffer
+	for _, row := range rows {
+		fmt.Fprintln(&b, row)
+	}
+	return b.Bytes()
 }
 
 // tables writes a table into one file, and its rows into several.

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/internal/testref"
 )
@@ -99,8 +98,8 @@ func TestFlagsOfSavedPosterior(t *testing.T) {
 	fit := small("fit", "--quiet", "--method", "nystrom", "--inducing", "10", "--prior-precision", "3")
 	succeed(t, append(fit, "--out", file)...)
 	succeed(t, append(fit, "--out", inside, "--with-inputs")...)
-	header := func(path string) (h problem.SavedHeader) {
-		f := testref.Must(store.Open(path, problem.SavedKind, problem.SavedVersion))(t)
+	header := func(path string) (h savedHeader) {
+		f := testref.Must(store.Open(path, savedKind, savedVersion))(t)
 		defer f.Close()
 		require.NoError(t, f.JSON("header", &h))
 		return h
@@ -161,13 +160,25 @@ func TestSavedByFITC(t *testing.T) {
 	}
 }
 
+// The kind and the version of a saved posterior's file.
+const (
+	savedKind    = "gpexplain posterior"
+	savedVersion = 6
+)
+
+// A savedHeader is part of what the file says about its posterior.
+type savedHeader struct {
+	Rows       string
+	Remembered struct{ Files []struct{ Path string } }
+}
+
 // remade writes a saved posterior again with another header or rows.
 func remade(t *testing.T, from string, header func(h map[string]any), inputs func(h map[string]any)) string {
 	t.Helper()
-	f := testref.Must(store.Open(from, problem.SavedKind, problem.SavedVersion))(t)
+	f := testref.Must(store.Open(from, savedKind, savedVersion))(t)
 	defer f.Close()
 	path := filepath.Join(t.TempDir(), "remade.gp")
-	require.NoError(t, store.Write(path, problem.SavedKind, problem.SavedVersion, func(w *store.Writer) error {
+	require.NoError(t, store.Write(path, savedKind, savedVersion, func(w *store.Writer) error {
 		for _, name := range f.Sections() {
 			data, err := f.Bytes(name)
 			if err != nil {
@@ -213,7 +224,7 @@ func TestHostileHeader(t *testing.T) {
 		"inducing":        {[]int{}, nil, []int{-1, 1, 2, 3, 4}, []int{0, 1, 2, 3, 60}, []int{0, 0, 0, 0, 0}, []float64{most * most}, make([]int, 1000), []int{0, 1, 2, 3, 4}, []int{0}},
 		"bound":           {-1, 3, 1e9},
 		"inputs":          {7},
-		"grouped_prior":   {1, map[string]any{}, map[string]any{"kind": "g"}, map[string]any{"schema": problem.PriorSchema, "kind": "groups", "likelihood": "bernoulli", "parameters": 0, "groups": []int{}}},
+		"grouped_prior":   {1, map[string]any{}, map[string]any{"kind": "g"}, map[string]any{"schema": "funcgp/prior/1", "kind": "groups", "likelihood": "bernoulli", "parameters": 0, "groups": []int{}}},
 		"fit":             {1, nil, map[string]any{"method": "x"}, map[string]any{"method": "parameters"}, map[string]any{"method": "exact"}},
 	} {
 		for _, value := range values {

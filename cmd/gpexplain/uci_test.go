@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -59,7 +58,7 @@ func TestMNIST(t *testing.T) {
 	dir := t.TempDir()
 	net := testref.Must(network.ReadONNX(bytes.NewReader(ref.Model(t)), nil))(t)
 	var b bytes.Buffer
-	require.NoError(t, net.WithMetadata(map[string]string{problem.KeyPrecision: "10", problem.KeyClasses: "4,9"}).WriteONNX(&b))
+	require.NoError(t, net.WithMetadata(map[string]string{keyPrecision: "10", keyClasses: "4,9"}).WriteONNX(&b))
 	train, test := ref.Ints("train_index"), ref.Ints("test_index")
 	args := []string{"--model", write(t, filepath.Join(dir, "net.onnx"), b.Bytes()), "--data", data, "--json", "--quiet",
 		"--train-index", write(t, filepath.Join(dir, "train.txt"), lines(train[:250]))}
