@@ -69,7 +69,7 @@ type ExplainOptions struct {
 // Contrast sets For and Against to two names with a comma between them; one with a comma stands in double quotes, and ""
 // sets nothing.
 func (o *ExplainOptions) Contrast(text string) error {
-	names, err := problem.SplitNames(text)
+	names, err := job.SplitNames(text)
 	if err != nil || text != "" && len(names) != 2 {
 		return job.Usagef("{contrast=%q} must be two different classes such as 4,9", text)
 	}
@@ -77,6 +77,16 @@ func (o *ExplainOptions) Contrast(text string) error {
 		o.For, o.Against = names[0], names[1]
 	}
 	return nil
+}
+
+// CheckContrast refuses a contrast as Contrast takes it that no classes of data with these options can be right for. file
+// is that of a posterior, "" for none.
+func CheckContrast(d Data, file, text string) error {
+	f, err := flagsOf(&Model{}, &d, &FitOptions{}, file)
+	if err == nil {
+		_, _, err = f.Data.CheckContrast(text)
+	}
+	return named(err)
 }
 
 // Explain explains each of the rows, which must be of this posterior. The options may be nil.
@@ -267,7 +277,7 @@ func (p *Posterior) target(o *ExplainOptions) (*explain.Target, error) {
 	case o.For == "" || o.Against == "":
 		return nil, errors.New("ExplainOptions.For and Against are given together")
 	case q.Model.Outputs == 1:
-		return nil, option.Errorf("{contrast=%s}: %s has one output, which already weighs its two classes against each other; leave {contrast} out", problem.JoinNames([]string{o.For, o.Against}), q.Model.Name)
+		return nil, option.Errorf("{contrast=%s}: %s has one output, which already weighs its two classes against each other; leave {contrast} out", job.JoinNames([]string{o.For, o.Against}), q.Model.Name)
 	}
 	a, b, err := q.Contrasted(o.For, o.Against)
 	if err != nil {

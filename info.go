@@ -60,6 +60,12 @@ func (p *Posterior) Pictures(ctx context.Context, err *error) func(row result.In
 	return p.problem.Examples.Pictures(ctx, p.problem.Examples.Train, err)
 }
 
+// ModelSum is the name of the model with the SHA-256 of its file.
+func (p *Posterior) ModelSum(ctx context.Context) (result.FileSum, error) {
+	sum, err := p.problem.Model.Sum(ctx)
+	return result.FileSum{Name: p.problem.Model.Name, SHA256: sum}, p.named(err)
+}
+
 // Info says what the posterior is of.
 func (p *Posterior) Info() Info {
 	f, out := p.reportOf(job.New(nil), p.post), infoOf(p.problem)

@@ -73,7 +73,7 @@ func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error
 
 // answering answers by a posterior, whose files the job has open.
 func answering(c *job.Job, post *inference.Posterior) *Posterior {
-	q := Deferred(c, post.Problem, nil)
+	q := deferred(c, post.Problem, nil)
 	q.made(post)
 	return q
 }
@@ -84,9 +84,9 @@ func (p *Posterior) made(post *inference.Posterior) {
 	p.link, p.fit = post.DefaultLink(p.problem), post.Report(p.problem, p.job.Warnings)
 }
 
-// Deferred is a posterior that is made when an explanation needs it, after what was asked is checked, and of several
+// deferred is a posterior that is made when an explanation needs it, after what was asked is checked, and of several
 // networks for ExplainMean one after another, so that one is in memory at a time.
-func Deferred(c *job.Job, p *problem.Problem, later func(ctx context.Context) (*inference.Posterior, error)) *Posterior {
+func deferred(c *job.Job, p *problem.Problem, later func(ctx context.Context) (*inference.Posterior, error)) *Posterior {
 	q := &Posterior{problem: p, names: p.TrainingRows(), job: c, later: later}
 	q.names.ErrorBars = true
 	return q
@@ -225,6 +225,14 @@ type SaveOptions struct {
 	// such: it predicts, without Novelty.Score and Rank, and names all rows, but explains only where OpenOptions.Data
 	// has the training data.
 	WithoutInputs bool
+}
+
+// CheckFor refuses to leave out training inputs of a posterior by a method that predicts from all of them.
+func (o *SaveOptions) CheckFor(m Method) error {
+	if !o.WithoutInputs {
+		return nil
+	}
+	return named(inference.CheckWithout(m.Name, m.Select))
 }
 
 // Save writes the posterior to a file for Open and for gpexplain, under a temporary name first. The options

@@ -247,3 +247,9 @@ func (p *Posterior) Select(ctx context.Context, o *Query, count int) (*Rows, err
 	}
 	return &Rows{asked, p}, nil
 }
+
+// ReadRowNumbers reads the numbers of rows from a file, one a line.
+func ReadRowNumbers(ctx context.Context, path string) ([]int, error) {
+	rows, err := dataset.ReadRows(ctx, path)
+	return rows, named(err)
+}

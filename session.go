@@ -7,6 +7,7 @@ import (
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
+	"github.com/funcgp/funcgp/linearize"
 )
 
 // A Session is a model and data that were read and checked, before the posterior is fitted to them or read from its
@@ -24,6 +25,8 @@ type Session struct {
 	file    string // of the posterior; "" fits one
 	job     *job.Job
 	held    bool // the network or the rows are in memory
+
+	warned linearize.Warnings // of one of several networks, when it was read
 }
 
 // A Query says which rows are asked about.
@@ -62,6 +65,33 @@ func startFrom(ctx context.Context, path string, kind problem.FileKind, o *OpenO
 	return start(ctx, &o.Model, &o.Data, &fit, path, kind)
 }
 
+// Check refuses options that are wrong without opening a file but to tell whether built-in data have so many rows. file
+// is that of a posterior, beside which they are given; "" is none. Any may be nil.
+func Check(m *Model, d *Data, o *FitOptions, file string) error {
+	if m == nil {
+		m = &Model{}
+	}
+	if d == nil {
+		d = &Data{}
+	}
+	if o == nil {
+		o = &FitOptions{}
+	}
+	_, err := flagsOf(m, d, o, file)
+	return named(err)
+}
+
+// flagsOf are options that were checked.
+func flagsOf(m *Model, d *Data, o *FitOptions, file string) (f *problem.Flags, err error) {
+	f = &problem.Flags{Model: problem.ModelFlags{ModelOptions: *m}, Data: problem.DataFlags{DataOptions: *d}, Task: problem.TaskFlags{FitOptions: *o}}
+	if d.X != nil {
+		if f.Data.Held, err = held(d, m.Network); err != nil {
+			return nil, err
+		}
+	}
+	return f, f.Check(file)
+}
+
 func start(ctx context.Context, m *Model, d *Data, o *FitOptions, path string, kind problem.FileKind) (*Session, error) {
 	return openSession(ctx, m, d, o, path, func(c *job.Job, f *problem.Flags) (*problem.Problem, error) {
 		return problem.OpenFile(ctx, c, f, path, kind)
@@ -70,14 +100,8 @@ func start(ctx context.Context, m *Model, d *Data, o *FitOptions, path string, k
 
 // openSession reads a model and data, or those of the file of a posterior, in a way of its own.
 func openSession(ctx context.Context, m *Model, d *Data, o *FitOptions, path string, open func(c *job.Job, f *problem.Flags) (*problem.Problem, error)) (*Session, error) {
-	f := &problem.Flags{Model: problem.ModelFlags{ModelOptions: *m}, Data: problem.DataFlags{DataOptions: *d}, Task: problem.TaskFlags{FitOptions: *o}}
-	var err error
-	if d.X != nil {
-		if f.Data.Held, err = held(d, m.Network); err != nil {
-			return nil, err
-		}
-	}
-	if err := f.Check(path); err != nil {
+	f, err := flagsOf(m, d, o, path)
+	if err != nil {
 		return nil, named(err)
 	}
 	s := &Session{options: *o, file: path, job: job.FromContext(ctx), held: m.Network != nil || d.X != nil}
@@ -87,9 +111,47 @@ func openSession(ctx context.Context, m *Model, d *Data, o *FitOptions, path str
 	s.job.Force = s.job.Force || o.Force
 	if s.problem, err = open(s.job, f); err != nil {
 		s.Close()
-		return nil, named(err)
+		return nil, s.named(err)
 	}
 	return s, nil
+}
+
+// A Source is one of several networks.
+type Source struct {
+	Model Model
+	Data  Data
+	Fit   FitOptions
+	File  string // of its posterior; "" fits one
+}
+
+// StartEach starts a session of each of several networks, which must be about the same function of the same rows, so that
+// ExplainMean can explain the mean of their posteriors. Data that are the same are read once.
+func StartEach(ctx context.Context, sources []Source) ([]*Session, error) {
+	c := job.FromContext(ctx)
+	list := make([]*Session, len(sources))
+	of := make([]problem.Source, len(sources))
+	for k := range sources {
+		x := &sources[k]
+		f, err := flagsOf(&x.Model, &x.Data, &x.Fit, x.File)
+		if err != nil {
+			return nil, named(err)
+		}
+		of[k] = problem.Source{Flags: f, Posterior: x.File}
+		list[k] = &Session{options: x.Fit, file: x.File, job: c, held: x.Model.Network != nil || x.Data.X != nil}
+		if x.Fit.Progress != nil {
+			c.Listener = job.Progress(x.Fit.Progress)
+		}
+		c.Force = c.Force || x.Fit.Force
+	}
+	problems, warned, err := problem.OpenSeveral(ctx, c, of)
+	if err != nil {
+		c.Close()
+		return nil, named(problem.LessMemory(err, sources[0].File != ""))
+	}
+	for k, s := range list {
+		s.problem, s.warned = problems[k], warned[k]
+	}
+	return list, nil
 }
 
 // Close closes the files of a session that has no posterior, which closes them otherwise.
@@ -100,7 +162,7 @@ func (s *Session) Close() { s.job.Close() }
 func (s *Session) Select(ctx context.Context, q *Query, count int) (*Rows, error) {
 	asked, err := q.Select(ctx, s.job, s.problem, count)
 	if err != nil {
-		return nil, named(err)
+		return nil, s.named(err)
 	}
 	return &Rows{asked: asked}, nil
 }
@@ -109,29 +171,45 @@ func (s *Session) Select(ctx context.Context, q *Query, count int) (*Rows, error
 // and say by their probabilities which of many classes are told apart; where they are nil, the training rows do. Call it
 // once.
 func (s *Session) Posterior(ctx context.Context, rows *Rows) (*Posterior, error) {
-	p, c, o := s.problem, s.job, &s.options
+	p, err := s.Deferred(ctx, rows)
+	if err == nil {
+		err = s.named(p.ready(ctx))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Deferred is Posterior, but the fit begins with the first question, so that one that cannot be answered costs none.
+func (s *Session) Deferred(ctx context.Context, rows *Rows) (*Posterior, error) {
+	p, c := s.problem, s.job
 	var err error
 	if rows == nil {
 		p, err = p.Grouped(ctx, c)
 	} else {
 		p, rows.asked, err = p.GroupedFor(ctx, c, rows.asked)
 	}
-	if err == nil && o.Prior.G {
+	if err == nil && s.options.Prior.G {
 		p, err = inference.WithGPrior(ctx, c, p)
 	}
 	if err != nil {
-		return nil, named(err)
+		return nil, s.named(err)
 	}
-	q, err := s.fit(ctx, p)
-	if err != nil {
-		return nil, named(err)
-	}
-	out := answering(c, q)
+	out := deferred(c, p, func(ctx context.Context) (*inference.Posterior, error) {
+		if s.warned != nil {
+			c.Warnings = s.warned
+		}
+		return s.fit(ctx, p)
+	})
 	if out.held = s.held; rows != nil {
 		rows.own = out
 	}
 	return out, nil
 }
+
+// named returns err, which may be nil, with what to do about a limit of memory.
+func (s *Session) named(err error) error { return named(problem.LessMemory(err, s.file != "")) }
 
 // fit computes or reads the posterior of a problem.
 func (s *Session) fit(ctx context.Context, p *problem.Problem) (*inference.Posterior, error) {

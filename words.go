@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/funcgp/funcgp/internal/option"
+	"github.com/funcgp/funcgp/internal/problem"
 )
 
 // A callError is an error of a call of this package.
@@ -26,6 +27,7 @@ func named(err error) error {
 
 // named returns err, which may be nil, in the words of who asked.
 func (p *Posterior) named(err error) error {
+	err = problem.LessMemory(err, p.problem.Saved != nil)
 	if p.job.Words == option.Flags {
 		return err
 	}

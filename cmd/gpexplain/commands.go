@@ -17,7 +17,6 @@ import (
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/option"
-	"github.com/funcgp/funcgp/internal/problem"
 )
 
 func newRoot(con *console.Console) *cobra.Command {
@@ -192,7 +191,7 @@ func (v *verb) command(con *console.Console, common *flags.Common) *cobra.Comman
 			}
 		}
 		if err := v.run(job.NewContext(c.Context(), con.Job), con); err != nil {
-			return problem.LessMemory(err, c.Flags().Changed("posterior"))
+			return err
 		}
 		return con.Verdict()
 	}

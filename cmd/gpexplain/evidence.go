@@ -10,7 +10,6 @@ import (
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/inference"
 )
 
 type evidenceVerb struct {
@@ -46,7 +45,7 @@ evidence of the network, rows, prior and method of that file.`,
   gpexplain evidence --posterior digits.gp`,
 		flags: s.add, run: s.run, writes: []string{"out", "html"},
 		rules: []flags.Rule{
-			flags.OneOf("form", inference.Forms...),
+			flags.OneOf("form"),
 			flags.For("optimize", "", "per-layer", "normalized-apart", "form", "keep-noise", "out"),
 			flags.Apart(": both say which variances are found", "per-layer", "normalized-apart"),
 			flags.Apart(": both say the prior", "g-prior", "prior"),
@@ -55,7 +54,6 @@ evidence of the network, rows, prior and method of that file.`,
 			flags.Not("posterior", ", whose prior is that of the file", "optimize", "g-prior", "html"),
 			flags.Not("within", ", with which --method exact becomes kept", "optimize", "html"),
 		},
-		complete: map[string][]string{"form": inference.Forms},
 	}
 	return v.command(con, &s.common)
 }

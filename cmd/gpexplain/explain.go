@@ -15,23 +15,21 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/sparse/parts"
 )
 
 type explainVerb struct {
 	common flags.Common
 
-	which           problem.RowFlags
+	which           funcgp.Query
 	change          changeFlags
 	top             int
 	byLayer         bool
 	influence       bool
 	terms, contrast string
 	html, csv       string
-	sources         []problem.Source // the networks, found by check
+	sources         []funcgp.Source // the networks, found by check
 
 	part   partFlags
 	merged [][]explain.Explanation // of all parts, in place of a pass over the data; nil for a pass
@@ -110,7 +108,7 @@ func (s *explainVerb) check(c *cobra.Command) error {
 		return err
 	}
 	var err error
-	if s.sources, err = s.common.Several(s.common.File); err != nil {
+	if s.sources, err = s.common.Several(); err != nil {
 		return err
 	}
 	if err := s.part.parse(); err != nil {
@@ -124,14 +122,13 @@ func (s *explainVerb) check(c *cobra.Command) error {
 	if err := s.change.check(); err != nil {
 		return err
 	}
-	_, _, err = s.common.Data.CheckContrast(s.contrast)
-	return err
+	return funcgp.CheckContrast(s.common.Data, s.common.File, s.contrast)
 }
 
 // files are the files of several networks.
 func (s *explainVerb) files() (list []job.FlagPath) {
 	for _, one := range s.sources {
-		list = append(append(list, one.Flags.Files()...), job.FlagPath{Flag: "--posterior", Path: one.Posterior})
+		list = append(list, job.FlagPath{Flag: "--model", Path: one.Model.File}, job.FlagPath{Flag: "--posterior", Path: one.File})
 	}
 	return list
 }
@@ -155,33 +152,26 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	p, err := problem.Open(ctx, c.Job, &s.common.Flags, s.common.File)
+	session, err := s.common.Session(ctx)
 	if err != nil {
 		return err
 	}
-	asked, err := s.which.Select(ctx, c.Job, p, 1)
+	rows, err := session.Select(ctx, &s.which, 1)
 	if err != nil {
 		return err
 	}
-	if p, asked, err = p.GroupedFor(ctx, c.Job, asked); err != nil {
+	post, err := session.Deferred(ctx, rows)
+	if err != nil {
 		return err
 	}
-	post := funcgp.Deferred(c.Job, p, func(ctx context.Context) (*inference.Posterior, error) {
-		return inference.Answer(ctx, c.Job, p, s.common.Inference(), s.common.Calibrate())
-	})
-	rows := funcgp.RowsOf(post, asked)
-	return s.tabulate(ctx, c, []*problem.Problem{p}, post, rows, func(show func(i int, x *funcgp.Explanation) error) error {
+	return s.tabulate(ctx, c, []*funcgp.Posterior{post}, rows, func(show func(i int, x *funcgp.Explanation) error) error {
 		return post.EachExplanation(ctx, rows, o, show)
 	})
 }
 
 // writePart writes what a part of the training rows contributes to predictions.
 func (s *explainVerb) writePart(ctx context.Context, c *console.Console) error {
-	p, err := problem.Open(ctx, c.Job, &s.common.Flags, s.common.File)
-	if err != nil {
-		return err
-	}
-	q, err := inference.Answer(ctx, c.Job, p, s.common.Inference(), s.common.Calibrate())
+	post, err := s.common.Posterior(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -189,7 +179,7 @@ func (s *explainVerb) writePart(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	t, err := parts.NewTerms(ctx, inference.Front(c.Job, p, q).(*funcgp.Posterior), parts.Question{Rows: parts.Rows(asking), Top: s.top, Terms: s.terms, Contrast: s.contrast, Calibrate: s.common.Calibrate()})
+	t, err := parts.NewTerms(ctx, post, parts.Question{Rows: parts.Rows(asking), Top: s.top, Terms: s.terms, Contrast: s.contrast, Calibrate: s.common.Calibrate()})
 	if err != nil {
 		return err
 	}
@@ -206,8 +196,9 @@ func (s *explainVerb) writePart(ctx context.Context, c *console.Console) error {
 }
 
 // tabulate shows each explanation of rows, which each calls it with, in every form that was asked for.
-func (s *explainVerb) tabulate(ctx context.Context, c *console.Console, list []*problem.Problem, post *funcgp.Posterior, rows *funcgp.Rows, each func(show func(i int, x *funcgp.Explanation) error) error) error {
-	about, err := s.about(ctx, c, list, post)
+func (s *explainVerb) tabulate(ctx context.Context, c *console.Console, list []*funcgp.Posterior, rows *funcgp.Rows, each func(show func(i int, x *funcgp.Explanation) error) error) error {
+	post := list[0]
+	about, err := s.about(ctx, c, list)
 	if err != nil {
 		return err
 	}
@@ -230,7 +221,8 @@ type about struct {
 	spread []float64
 }
 
-func (s *explainVerb) about(ctx context.Context, c *console.Console, list []*problem.Problem, post *funcgp.Posterior) (a about, err error) {
+func (s *explainVerb) about(ctx context.Context, c *console.Console, list []*funcgp.Posterior) (a about, err error) {
+	post := list[0]
 	if a.Origin, err = originOf(ctx, c, post, s.html != ""); err != nil {
 		return a, err
 	}
@@ -238,11 +230,11 @@ func (s *explainVerb) about(ctx context.Context, c *console.Console, list []*pro
 	if len(list) > 1 { // scores on test rows, which one network alone has, are left out
 		a.Model, a.Record.ModelSHA256, a.Record.Test = fmt.Sprintf("mean of %d networks", len(list)), "", nil
 		for _, p := range list {
-			sum, err := p.Model.Sum(ctx)
+			sum, err := p.ModelSum(ctx)
 			if err != nil {
 				return a, err
 			}
-			a.Record.Networks = append(a.Record.Networks, result.FileSum{Name: p.Model.Name, SHA256: sum})
+			a.Record.Networks = append(a.Record.Networks, sum)
 		}
 	}
 	if s.html != "" {

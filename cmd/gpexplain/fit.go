@@ -13,8 +13,6 @@ import (
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 )
 
@@ -106,8 +104,8 @@ func (s *fitVerb) add(c *cobra.Command) {
 }
 
 func (s *fitVerb) check(c *cobra.Command) error {
-	if s.withoutInputs && s.common.File == "" {
-		if err := inference.CheckWithout(s.common.Task.Method.Name, s.common.Task.Method.Select); err != nil {
+	if s.common.File == "" {
+		if err := (&funcgp.SaveOptions{WithoutInputs: s.withoutInputs}).CheckFor(s.common.Fit.Method); err != nil {
 			return job.Usagef("%v", err)
 		}
 	}
@@ -151,7 +149,7 @@ func (s *fitVerb) fit(ctx context.Context, c *console.Console) (*funcgp.Posterio
 	if s.more != "" {
 		return old.Append(ctx, s.more, s.moreIndex)
 	}
-	rows, err := dataset.ReadRows(ctx, s.without)
+	rows, err := funcgp.ReadRowNumbers(ctx, s.without)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize"
 )
@@ -87,7 +86,7 @@ func (s *forgetVerb) take(rows string) error {
 func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 	if s.index != "" {
 		var err error
-		if s.rows, err = dataset.ReadRows(ctx, s.index); err != nil {
+		if s.rows, err = funcgp.ReadRowNumbers(ctx, s.index); err != nil {
 			return err
 		}
 	}

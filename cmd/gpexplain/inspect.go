@@ -76,7 +76,7 @@ read of any model.`,
 				return err
 			}
 			f := &common.Model
-			x, err := funcgp.Inspect(ctx, f.ModelOptions, &funcgp.Limits{Memory: common.Limits.Memory})
+			x, err := funcgp.Inspect(ctx, *f, &funcgp.Limits{Memory: common.Fit.Memory})
 			if err != nil {
 				return err
 			}

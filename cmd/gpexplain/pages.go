@@ -11,29 +11,7 @@ import (
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 )
-
-// origin says from what an answer is made, with the checksums of whole files, and for a page how well the network
-// predicts the test rows and whether their pictures are of ink.
-func origin(ctx context.Context, c *console.Console, p *problem.Problem, page bool) (o result.Origin, err error) {
-	o.Model, o.Data = p.Model.Name, p.Examples.Data.Source
-	if !page && !c.JSON {
-		return o, nil // text has no record
-	}
-	if o.Record, err = p.Record(ctx, "gpexplain "+programVersion()); err != nil {
-		return o, err
-	}
-	o.Record.Command = job.CommandLine(c.Args)
-	if !page {
-		return o, nil
-	}
-	if o.Record.Test, err = p.TestScores(ctx); err != nil {
-		return o, err
-	}
-	o.Invert, err = p.Examples.Grey(ctx)
-	return o, err
-}
 
 // originOf says from what an answer is made: of a page with how well the network predicts the test rows, and whether
 // their pictures are of ink.

@@ -119,7 +119,7 @@ func (s *predictVerb) check(c *cobra.Command) error {
 	if err := s.coder.Check(c); err != nil {
 		return err
 	}
-	if name := s.common.Task.Likelihood; name != "" {
+	if name := s.common.Fit.Likelihood; name != "" {
 		// Where it matters for the link that there is more than one output, the
 		// likelihood is for more than one.
 		if err := (&funcgp.PredictOptions{Link: s.link}).CheckFor(name, 2); err != nil {
@@ -130,9 +130,9 @@ func (s *predictVerb) check(c *cobra.Command) error {
 }
 
 func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
-	m, o := s.common.Model.ModelOptions, &s.common.Task.FitOptions
+	m, o := s.common.Model, &s.common.Fit
 	if s.coder.Asked() || funcgp.IsAutoencoder(ctx, m, o.Limits) {
-		return coder.Predict(ctx, c, m, s.common.Data.DataOptions, o, &s.coder, &s.which)
+		return coder.Predict(ctx, c, m, s.common.Data, o, &s.coder, &s.which)
 	}
 	session, err := s.common.Session(ctx)
 	if err != nil {

@@ -69,5 +69,5 @@ func (s *reconstructVerb) check(c *cobra.Command) error {
 }
 
 func (s *reconstructVerb) run(ctx context.Context, c *console.Console) error {
-	return coder.Reconstruct(ctx, c, s.common.Model.ModelOptions, s.common.Data.DataOptions, &s.common.Task.FitOptions, &s.coder, &s.which, &s.shown)
+	return coder.Reconstruct(ctx, c, s.common.Model, s.common.Data, &s.common.Fit, &s.coder, &s.which, &s.shown)
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/sparse/parts"
 	"github.com/funcgp/funcgp/sparse/shard"
@@ -111,9 +110,9 @@ func ordinal(i int) string { return fmt.Sprintf("one at position %d", i) }
 // openPass selects the inducing examples, or reads them from --inducing-file.
 func (s *fitVerb) openPass(ctx context.Context) (*funcgp.Pass, error) {
 	if s.shard.selectOnly {
-		o := s.common.Task.FitOptions
+		o := s.common.Fit
 		o.Method.Name = "nystrom"
-		return funcgp.NewPass(ctx, s.common.Model.ModelOptions, s.common.Data.DataOptions, &o)
+		return funcgp.NewPass(ctx, s.common.Model, s.common.Data, &o)
 	}
 	return funcgp.OpenPass(ctx, s.shard.inducing, s.common.Options())
 }
@@ -182,9 +181,9 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 			return err
 		}
 		q, posterior := merged.Question()
-		v := &explainVerb{common: s.common, which: problem.RowFlags(q.Rows), top: q.Top, terms: q.Terms, contrast: q.Contrast, merged: merged.Explanations()}
+		v := &explainVerb{common: s.common, which: funcgp.Query(q.Rows), top: q.Top, terms: q.Terms, contrast: q.Contrast, merged: merged.Explanations()}
 		if v.common.File = posterior; q.Calibrate == "none" {
-			v.common.Task.Calibrate = q.Calibrate
+			v.common.Fit.Calibrate = q.Calibrate
 		}
 		return v.run(ctx, c)
 	case scores:
@@ -195,7 +194,7 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 		q, posterior := merged.Question()
 		v := &auditVerb{common: s.common, top: q.Top, merged: merged}
 		if v.common.File = posterior; q.Calibrate == "none" {
-			v.common.Task.Calibrate = q.Calibrate
+			v.common.Fit.Calibrate = q.Calibrate
 		}
 		return v.run(ctx, c)
 	}

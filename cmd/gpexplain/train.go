@@ -112,7 +112,7 @@ func (s *trainVerb) check(c *cobra.Command) error {
 }
 
 func (s *trainVerb) run(ctx context.Context, c *console.Console) error {
-	data, o := s.common.Data.DataOptions, &s.common.Task.FitOptions
+	data, o := s.common.Data, &s.common.Fit
 	if coder.IsArch(s.archName) {
 		// Train an autoencoder.
 		d := &coder.Descent{Activation: activations[s.activation], Patience: s.descent.patience, Options: s.descent.options()}
@@ -165,7 +165,7 @@ const vectors = 120
 
 // plan refuses what cannot fit before anything large is taken, for n training examples with inputs of a shape.
 func (s *trainVerb) plan(shape []int, n int) error {
-	d, limits := 1, &s.common.Task.FitOptions.Limits
+	d, limits := 1, &s.common.Fit.Limits
 	for _, k := range shape {
 		d *= k
 	}
@@ -180,7 +180,7 @@ func (s *trainVerb) plan(shape []int, n int) error {
 // train returns the trained network in the units of the data, the network as it was trained, which is in those of
 // standardized targets, and the report, in which the scores are still missing.
 func (s *trainVerb) train(ctx context.Context, c *console.Console, set *funcgp.TrainingSet) (inUnits, own *network.Network, r *trainReport, err error) {
-	info, seed, limits := set.Info(), s.common.Task.FitOptions.Seed, &s.common.Task.FitOptions.Limits
+	info, seed, limits := set.Info(), s.common.Fit.Seed, &s.common.Fit.Limits
 	net, err := network.Seeded(seed, info.InputShape, s.arch.layers(info.Outputs)...)
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("--arch %s does not fit inputs of shape %v: %w; use --arch mlp:WIDTHS", s.archName, info.InputShape, err)

@@ -49,7 +49,7 @@ func newPosterior(t testing.TB, args ...string) *funcgp.Posterior {
 	method, calibrate := f.String("method", "", ""), f.String("calibrate", "loo", "")
 	inducing, refit := f.Int("inducing", 0, ""), f.Bool("refit", false, "")
 	require.NoError(t, f.Parse(args))
-	d.Classes = testref.Must(problem.SplitNames(classes))(t)
+	d.Classes = testref.Must(job.SplitNames(classes))(t)
 	q := &inference.Flags{Method: *method, Inducing: *inducing, Refit: *refit}
 	require.NoError(t, o.Check(""))
 	c := job.New(nil)

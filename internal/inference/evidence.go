@@ -12,6 +12,7 @@ import (
 	"github.com/funcgp/funcgp/gp/evidence"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/minimize"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
@@ -20,7 +21,7 @@ import (
 
 // Forms are the names of the evidences, as --form takes them. The second starts at the mode of the first where both
 // are computed in this order.
-var Forms = []string{"refit", "held-sites", "linear-gaussian", "at-theta"}
+var Forms = option.Values("form")
 
 // forms are the evidences of these names.
 var forms = map[string]evidence.Form{"refit": evidence.Refit, "held-sites": evidence.HeldSites, "linear-gaussian": evidence.LinearGaussian, "at-theta": evidence.AtTheta}

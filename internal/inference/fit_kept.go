@@ -339,7 +339,7 @@ func (f *fit) warnShort(rows int, t *kept.Threshold) {
 	if f.options.Checkpoint != "" {
 		more = option.Textf(" with {checkpoint=%s}, which goes on from here", f.options.Checkpoint)
 	}
-	if less := t.Ratio - 1; less < MostWithin/2 {
+	if less := t.Ratio - 1; less < option.MostWithin/2 {
 		more += option.Textf(", or give {within=%.2g}", 1.05*less)
 	}
 	f.con.Warn(job.NewWarning("within-missed", t.Ratio, 1+f.flags.Within, "Raise {max-memory}"+more+".",

@@ -52,7 +52,7 @@ func (s *Flags) Check() error {
 		return fmt.Errorf("there is no method %q; take one of %v", m, option.Values("method"))
 	case s.Inducing < 0 || s.Inducing > 0 && !problem.IsSparse(m) && m != methodAuto:
 		return fmt.Errorf("%d inducing examples are not for the method %s", s.Inducing, m)
-	case s.Within < 0 || s.Within > MostWithin || s.Within > 0 && m != "exact" && m != "kept" && m != "nystrom" && m != methodAuto:
+	case s.Within < 0 || s.Within > option.MostWithin || s.Within > 0 && m != "exact" && m != "kept" && m != "nystrom" && m != methodAuto:
 		return fmt.Errorf("rows cannot be left out within %v by the method %s", s.Within, m)
 	case s.Selection != "" && !(slices.Contains(option.Values("select"), s.Selection) && problem.IsSparse(m)):
 		return fmt.Errorf("there is no selection %q for the method %s; take one of %v with nystrom or subset", s.Selection, m, option.Values("select"))
@@ -63,9 +63,6 @@ func (s *Flags) Check() error {
 	}
 	return nil
 }
-
-// MostWithin is the largest value of --within.
-const MostWithin = 10
 
 // defaultWithin is --within of the method kept where it is not given.
 const defaultWithin = 0.05

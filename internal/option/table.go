@@ -1,5 +1,8 @@
 package option
 
+// MostWithin is the largest value of within.
+const MostWithin = 10
+
 // Table are the options of models, data, fits and questions, in the order of their names. doc/library.md has those of
 // package funcgp in a table too.
 var Table = []Option{
@@ -46,7 +49,7 @@ var Table = []Option{
 	{Name: "flip-most"},
 	{Name: "force", Go: "FitOptions.Force",
 		Help: "answer even where the outputs are those of the classes in another order, which is an error otherwise"},
-	{Name: "form"},
+	{Name: "form", Values: []string{"refit", "held-sites", "linear-gaussian", "at-theta"}},
 	{Name: "freeze", Go: "Model.Freeze",
 		Help: "tensors of the model that are not parameters, as inspect names them: `NAME,...`"},
 	{Name: "g-prior"},

@@ -43,7 +43,7 @@ func (p *Problem) TrainPositions(flag option.Text, rows []int) ([]int, error) {
 func (p *Problem) WithLabel(y []float64, label string) (words string, now result.Float, err error) {
 	k := slices.Index(p.Task.LabelNames, norm.NFC.String(label))
 	if k < 0 {
-		return "", 0, fmt.Errorf("%s is not one of the labels %s", label, job.Cut(JoinNames(p.Task.LabelNames), 60))
+		return "", 0, fmt.Errorf("%s is not one of the labels %s", label, job.Cut(job.JoinNames(p.Task.LabelNames), 60))
 	}
 	if y[k] > .5 {
 		y[k] = 0

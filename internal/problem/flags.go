@@ -138,7 +138,7 @@ func (s *Flags) texts() map[string]string {
 	yes := map[bool]string{true: "true"}
 	return map[string]string{"outputs": o.Outputs, "method": o.Method.Name, "inducing": positive(float64(o.Method.Inducing)), "within": positive(o.Method.Within),
 		"certify": yes[o.Method.Certify], "select": o.Method.Select, "at": o.Prior.At, "refit": yes[o.Refit], "tune-prior": o.Prior.Tune,
-		"train-count": positive(float64(d.TrainCount)), "train-index": d.TrainFile, "classes": JoinNames(d.Classes), "likelihood": o.Likelihood,
+		"train-count": positive(float64(d.TrainCount)), "train-index": d.TrainFile, "classes": job.JoinNames(d.Classes), "likelihood": o.Likelihood,
 		"prior-precision": optional(o.Prior.Precision), "weight-decay": optional(o.Prior.WeightDecay), "label-smoothing": optional(o.LabelSmoothing),
 		"class-weights": o.ClassWeights, "prior": o.Prior.File, "noise-variance": optional(o.NoiseVariance), "standardize": o.Standardize,
 		"input-mean": o.InputMean.text(), "input-sd": o.InputSD.text(), "target-mean": o.TargetMean.text(), "target-sd": o.TargetSD.text(),
@@ -205,7 +205,7 @@ func (s *DataFlags) check(likelihood string, memory int64) error {
 		from, to *[]string
 	}{{"classes", &s.Classes, &s.classList}, {"class-names", &s.ClassNames, &s.classNames}} {
 		var err error
-		if *list.to, err = checkNames(*list.from); err != nil {
+		if *list.to, err = job.CheckNames(*list.from); err != nil {
 			return job.Usagef("%v", option.Set(list.flag, err))
 		}
 		if len(*list.to) == 1 {
@@ -278,7 +278,7 @@ func (s *DataFlags) source() string { return cmp.Or(s.Source, "digits") }
 
 // parseClasses reads the labels of a model's metadata, such as 4,9; "" is nil.
 func parseClasses(text string) ([]int, error) {
-	names, err := SplitNames(text)
+	names, err := job.SplitNames(text)
 	if err == nil && len(names) == 1 {
 		err = strconv.ErrRange
 	}

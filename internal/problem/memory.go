@@ -69,6 +69,22 @@ func LessMemory(err error, saved bool) error {
 	if !errors.As(err, &e) {
 		return err
 	}
+	return &memoryError{lessMemory(e, saved), e}
+}
+
+// A memoryError says what to do about a limit of memory.
+type memoryError struct {
+	error
+	cause *gp.MemoryError
+}
+
+// Message is its text with options.
+func (e *memoryError) Message() option.Text { return option.Of(e.error) }
+
+// Unwrap returns the limit.
+func (e *memoryError) Unwrap() error { return e.cause }
+
+func lessMemory(e *gp.MemoryError, saved bool) error {
 	text, most := e.Op+" takes "+Takes(e)+"; ", job.Count(e.Largest)
 	switch {
 	case e.Largest < 1 || saved:

@@ -81,7 +81,7 @@ var entries = []entry{
 		return ""
 	}},
 	{KeyClasses, read(func(m *Metadata) *[]int { return &m.Classes }, parseClasses), func(p *Problem) string { return FormatInts(p.Task.Classes) }},
-	{KeyClassNames, read(func(m *Metadata) *[]string { return &m.ClassNames }, classNamesOf), func(p *Problem) string { return JoinNames(slices.Concat(p.Task.Names, p.Task.LabelNames)) }},
+	{KeyClassNames, read(func(m *Metadata) *[]string { return &m.ClassNames }, classNamesOf), func(p *Problem) string { return job.JoinNames(slices.Concat(p.Task.Names, p.Task.LabelNames)) }},
 	{keyOthers, func(m *Metadata, text string) error {
 		others, err := classNamesOf(text)
 		m.others = append([]string{}, others...)
@@ -93,9 +93,9 @@ var entries = []entry{
 				others = append(others, p.Examples.Data.Train.ClassName(k))
 			}
 		}
-		return JoinNames(others)
+		return job.JoinNames(others)
 	}},
-	{keyTarget, read(func(m *Metadata) *[]string { return &m.target }, SplitNames), func(p *Problem) string { return JoinNames(p.Examples.Data.TargetColumns) }},
+	{keyTarget, read(func(m *Metadata) *[]string { return &m.target }, job.SplitNames), func(p *Problem) string { return job.JoinNames(p.Examples.Data.TargetColumns) }},
 	{keyID, read(func(m *Metadata) *string { return &m.id }, asIs), func(p *Problem) string { return p.Examples.Data.ID }},
 	{keyRowWeights, read(func(m *Metadata) *string { return &m.rowWeights }, asIs), func(p *Problem) string { return p.Examples.Data.Weights }},
 	{keyClassWeights, read(func(m *Metadata) **classWeights { return &m.classWeights }, parseClassWeights), func(p *Problem) string { return p.Task.ClassWeightsText() }},

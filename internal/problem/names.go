@@ -1,7 +1,6 @@
 package problem
 
 import (
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -16,57 +15,17 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// SplitNames reads names with commas between them; one with a comma stands in double quotes. "" is nil.
-func SplitNames(text string) ([]string, error) {
-	if text == "" {
-		return nil, nil
-	}
-	r := csv.NewReader(strings.NewReader(text))
-	r.TrimLeadingSpace = true
-	names, err := r.Read()
-	if err != nil {
-		return nil, fmt.Errorf("%q is not a list of names such as a,b", job.Cut(text, 60))
-	}
-	if extra, err := r.Read(); err == nil || len(extra) > 0 {
-		return nil, fmt.Errorf("%q has more than one line", job.Cut(text, 60))
-	}
-	return checkNames(names)
-}
-
-// checkNames returns names in NFC without spaces around them, and refuses one that is empty or there twice.
-func checkNames(list []string) ([]string, error) {
-	out := slices.Clone(list)
-	for i, name := range out {
-		if out[i] = strings.TrimSpace(norm.NFC.String(name)); out[i] == "" {
-			return nil, fmt.Errorf("%q has an empty name", job.Cut(JoinNames(list), 60))
-		}
-		if slices.Contains(out[:i], out[i]) {
-			return nil, fmt.Errorf("%q names %s twice", job.Cut(JoinNames(list), 60), out[i])
-		}
-	}
-	return out, nil
-}
-
-// JoinNames is the inverse of SplitNames.
-func JoinNames(names []string) string {
-	var b strings.Builder
-	w := csv.NewWriter(&b)
-	_ = w.Write(names) // a strings.Builder takes everything
-	w.Flush()
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
 // classNamesOf reads the names of a model's metadata: a list as SplitNames reads it, or in JSON as Python writes it.
 func classNamesOf(text string) ([]string, error) {
 	text = norm.NFC.String(text)
 	if !strings.HasPrefix(strings.TrimSpace(text), "[") {
-		return SplitNames(text)
+		return job.SplitNames(text)
 	}
 	var names []string
 	if err := json.Unmarshal([]byte(text), &names); err != nil {
 		return nil, err
 	}
-	return SplitNames(JoinNames(names))
+	return job.SplitNames(job.JoinNames(names))
 }
 
 // checkNumber refuses a class of built-in data that is no number.
@@ -83,7 +42,7 @@ func (s *DataFlags) CheckContrast(text string) (a, b string, err error) {
 	if text == "" {
 		return "", "", nil
 	}
-	ab, err := SplitNames(text)
+	ab, err := job.SplitNames(text)
 	if err != nil || len(ab) != 2 {
 		return "", "", job.Usagef("{contrast=%q} must be two different classes such as 4,9", text)
 	}
@@ -94,7 +53,7 @@ func (s *DataFlags) CheckContrast(text string) (a, b string, err error) {
 			}
 		}
 		if name := norm.NFC.String(class); s.classList != nil && !slices.Contains(s.classList, name) && !slices.Contains(s.classNames, name) {
-			return "", "", job.Usagef("{contrast=%s}: %s is not one of {classes=%s}", text, class, JoinNames(s.Classes))
+			return "", "", job.Usagef("{contrast=%s}: %s is not one of {classes=%s}", text, class, job.JoinNames(s.Classes))
 		}
 	}
 	return ab[0], ab[1], nil
@@ -107,7 +66,7 @@ func (p *Problem) Contrasted(plus, minus string) (a, b int, err error) {
 		return 0, 0, err
 	}
 	if b, err = p.OutputOf(minus); err == nil && a == b {
-		err = option.Errorf("{contrast=%s}: both are the same output; name two", JoinNames([]string{plus, minus}))
+		err = option.Errorf("{contrast=%s}: both are the same output; name two", job.JoinNames([]string{plus, minus}))
 	}
 	return a, b, err
 }
@@ -150,7 +109,7 @@ func (t *Task) ClassList() string { return job.Cut(t.list(), 60) }
 // list formats the classes as the user knows them.
 func (t *Task) list() string {
 	if t.Names != nil {
-		return JoinNames(t.Names)
+		return job.JoinNames(t.Names)
 	}
 	return FormatInts(t.Classes)
 }
@@ -193,12 +152,12 @@ func labelsOf(from option.Text, list []string, d *dataset.Data) ([]int, error) {
 			if k, ok = slices.BinarySearch(d.Names, class); !ok {
 				var remedy option.Text
 				if !slices.ContainsFunc(d.Names, func(name string) bool { return !slices.Contains(list, name) }) {
-					remedy = option.Textf("; a class that no row has is named by {class-names=%s}", job.Word(JoinNames(list)))
+					remedy = option.Textf("; a class that no row has is named by {class-names=%s}", job.Word(job.JoinNames(list)))
 				}
-				return nil, option.Errorf("%s: %s is not a class of %s, which are %s%s", from, class, d.Source, job.Cut(JoinNames(d.Names), 60), remedy)
+				return nil, option.Errorf("%s: %s is not a class of %s, which are %s%s", from, class, d.Source, job.Cut(job.JoinNames(d.Names), 60), remedy)
 			}
 		} else if err != nil {
-			return nil, option.Errorf("%s: the labels of %s are numbers, and %q is none; leave it out, and give {class-names=%s} for names in the order of the outputs", from, d.Source, class, job.Word(JoinNames(list)))
+			return nil, option.Errorf("%s: the labels of %s are numbers, and %q is none; leave it out, and give {class-names=%s} for names in the order of the outputs", from, d.Source, class, job.Word(job.JoinNames(list)))
 		}
 		labels = append(labels, k)
 	}
@@ -222,7 +181,7 @@ func classText(labels []int, d *dataset.Data) string {
 	for _, k := range labels {
 		names = append(names, d.Train.ClassName(k))
 	}
-	return JoinNames(names)
+	return job.JoinNames(names)
 }
 
 // NameOf is the name of the class of a label of the data, "" for none.

@@ -1,8 +1,11 @@
 package problem
 
 import (
+	"cmp"
+
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -43,6 +46,9 @@ type DataOptions struct {
 	// InMemory reads all inputs, and the file of a posterior, into memory, for answers to many who ask.
 	InMemory bool
 }
+
+// Files are the files that Source names.
+func (d *DataOptions) Files() []string { return dataset.FilesOf(cmp.Or(d.Source, "digits")) }
 
 // PriorOptions say at which prior precision answers are. The zero value is the match: the precision at which the
 // linearized model fits the training rows as the network does.

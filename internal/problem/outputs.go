@@ -38,7 +38,7 @@ func parseOutputs(text string) (s outputFlags, err error) {
 		}
 		return s, nil
 	}
-	if s.list, err = SplitNames(text); err != nil {
+	if s.list, err = job.SplitNames(text); err != nil {
 		return s, job.Usagef("{outputs=%v}", err)
 	}
 	return s, nil
@@ -145,7 +145,7 @@ func (p *Problem) groupedBy(ctx context.Context, c *job.Job, rows *dataset.Rows,
 			are = "stands alone"
 		}
 		c.Note("%s tells %s classes apart; %s %s, and the other %s, with probability %.3g in the mean over %s, are one class, %q; {outputs} chooses others",
-			m.Name, job.Count(m.Outputs), job.Cut(JoinNames(g.Task.Names[:len(kept)]), 80), are, job.Count(m.Outputs-len(kept)), by.Others, what, othersName)
+			m.Name, job.Count(m.Outputs), job.Cut(job.JoinNames(g.Task.Names[:len(kept)]), 80), are, job.Count(m.Outputs-len(kept)), by.Others, what, othersName)
 	}
 	return g, nil
 }

@@ -39,7 +39,7 @@ var settings = []setting{
 	{flag: "train-index"},
 	{flag: "classes", fitted: func(h *SavedHeader) string {
 		if h.ClassNames != nil {
-			return JoinNames(h.ClassNames)
+			return job.JoinNames(h.ClassNames)
 		}
 		return FormatInts(h.Classes)
 	}},

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
@@ -20,70 +19,10 @@ type sharedData struct {
 	data *dataset.Data
 }
 
-// mostNetworks bounds the files of --model and --posterior.
-const mostNetworks = 1000
-
-// A Source of a problem is one network: its flags, and the file of its saved posterior, "" where one is fitted.
+// A Source of a problem is one network: its options, and the file of its saved posterior, "" where one is fitted.
 type Source struct {
 	Flags     *Flags
 	Posterior string
-}
-
-// Several returns the networks that --model or posterior, which is --posterior, lists with commas between them. A file
-// whose name has commas is one. A file that is named twice is an error.
-func (s *Flags) Several(posterior string) ([]Source, error) {
-	models, err := listed("{model}", s.Model.File)
-	if err != nil {
-		return nil, err
-	}
-	posteriors, err := listed("{posterior}", posterior)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case len(posteriors) > 1 && s.Model.File != "":
-		return nil, job.Usagef("{posterior} with several files and {model} exclude each other: each posterior remembers its network; leave {model} out")
-	case len(models) > 1 && len(posteriors) == 1 && posterior != "":
-		return nil, job.Usagef("{model} with several networks and {posterior} exclude each other: a posterior is of one network; give {posterior} a file for each, or leave it out")
-	}
-	var list []Source
-	var shared sharedData
-	for k := range max(len(models), len(posteriors)) {
-		f := *s
-		f.Data.shared = &shared
-		one := Source{Flags: &f, Posterior: posterior}
-		if len(models) > 1 {
-			f.Model.File = models[k]
-		}
-		if len(posteriors) > 1 {
-			one.Posterior = posteriors[k]
-		}
-		list = append(list, one)
-	}
-	return list, nil
-}
-
-// listed splits a list of files; one file, or none, is a list of one.
-func listed(flag option.Text, text string) ([]string, error) {
-	if _, err := os.Stat(text); err == nil || !strings.Contains(text, ",") {
-		return []string{text}, nil
-	}
-	names := strings.Split(text, ",")
-	if len(names) > mostNetworks {
-		return nil, job.Usagef("%s lists %d files; give at most %d", flag, len(names), mostNetworks)
-	}
-	for k, name := range names {
-		names[k] = strings.TrimSpace(name)
-		if names[k] == "" {
-			return nil, job.Usagef("%s %s has an empty name between its commas", flag, job.Cut(text, 60))
-		}
-		for _, other := range names[:k] {
-			if sameFile(other, names[k]) {
-				return nil, job.Usagef("%s names %s twice; a network counts once in a mean", flag, job.Cut(names[k], 60))
-			}
-		}
-	}
-	return names, nil
 }
 
 // sameFile tells whether two paths name one file.
@@ -99,7 +38,9 @@ func sameFile(a, b string) bool {
 // OpenSeveral opens the problems of several networks, which must be about the same function of the same rows. warned
 // are what is said on reading each.
 func OpenSeveral(ctx context.Context, c *job.Job, sources []Source) (list []*Problem, warned []linearize.Warnings, err error) {
+	var shared sharedData
 	for _, s := range sources {
+		s.Flags.Data.shared = &shared
 		before := c.Warnings
 		c.Warnings = nil
 		p, err := Open(ctx, c, s.Flags, s.Posterior)
@@ -138,7 +79,7 @@ func (p *Problem) Alike(q *Problem) error {
 	case q.Task.Likelihood.Name() != p.Task.Likelihood.Name():
 		return differ("one has the %s likelihood, the other %s; give {likelihood}, or leave one of them out", q.Task.Likelihood.Name(), p.Task.Likelihood.Name())
 	case !slices.Equal(q.Task.LabelNames, p.Task.LabelNames):
-		return differ("the outputs of one are for the labels %s, of the other for %s; give {target} or {class-names} if that is wrong, or leave one of them out", JoinNames(q.Task.LabelNames), JoinNames(p.Task.LabelNames))
+		return differ("the outputs of one are for the labels %s, of the other for %s; give {target} or {class-names} if that is wrong, or leave one of them out", job.JoinNames(q.Task.LabelNames), job.JoinNames(p.Task.LabelNames))
 	case !slices.Equal(classes, ownClasses) || !slices.Equal(names, ownNames):
 		return differ("one tells the classes %s apart, the other %s; give {classes} or {class-names} if that is wrong, or leave one of them out", q.Task.list(), p.Task.list())
 	case p.Examples.Data.Source != q.Examples.Data.Source || !slices.Equal(p.Examples.Train.Index, q.Examples.Train.Index):

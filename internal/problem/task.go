@@ -223,21 +223,21 @@ func chooseTask(c *job.Job, f *TaskFlags, data *DataFlags, m *Model, d *dataset.
 		}
 		for k, name := range d.Names { // without --classes the words are all the classes
 			if named != nil && data.classList == nil && !slices.Contains(named, k) {
-				return nil, option.Errorf("{class-names=%s}: %s has rows of the class %s too; name it, or keep some classes with {classes}", JoinNames(data.ClassNames), d.Source, name)
+				return nil, option.Errorf("{class-names=%s}: %s has rows of the class %s too; name it, or keep some classes with {classes}", job.JoinNames(data.ClassNames), d.Source, name)
 			}
 		}
 		switch {
 		case w.classes == nil:
 			w.classes = named
 		case named != nil && !slices.Equal(named, w.classes):
-			return nil, option.Errorf("{class-names=%s} and {classes=%s} are different classes; give one of them", JoinNames(data.ClassNames), JoinNames(data.Classes))
+			return nil, option.Errorf("{class-names=%s} and {classes=%s} are different classes; give one of them", job.JoinNames(data.ClassNames), job.JoinNames(data.Classes))
 		}
 		w.names = nil // the data's names are the names
 	}
 	if w.classes != nil && recorded != nil && !slices.Equal(w.classes, recorded) {
-		flag, given := option.Text("{classes}"), JoinNames(data.Classes)
+		flag, given := option.Text("{classes}"), job.JoinNames(data.Classes)
 		if given == "" {
-			flag, given = "{class-names}", JoinNames(data.ClassNames)
+			flag, given = "{class-names}", job.JoinNames(data.ClassNames)
 		}
 		return nil, option.Errorf("%s %s contradicts %s, whose outputs are by its metadata for the classes %s; leave %s out", flag, given, m.Name, classText(recorded, d), flag)
 	}
@@ -287,7 +287,7 @@ func chooseTask(c *job.Job, f *TaskFlags, data *DataFlags, m *Model, d *dataset.
 		}
 		if d.Names != nil {
 			return nil, option.Errorf("%s: the targets are words (%s), and the %s likelihood takes numbers; name a column of numbers with {target}, or give {likelihood=%s}",
-				d.Source, job.Cut(JoinNames(d.Names), 40), name, labels)
+				d.Source, job.Cut(job.JoinNames(d.Names), 40), name, labels)
 		}
 		if HasLogVariances(t.Likelihood) && m.Outputs%2 != 0 {
 			return nil, option.Errorf("%s has %d outputs, but the %s likelihood needs two for each target, the means and then the logarithms of the noise variances; give {likelihood=gaussian}", m.Name, m.Outputs, name)
@@ -327,7 +327,7 @@ func chooseTask(c *job.Job, f *TaskFlags, data *DataFlags, m *Model, d *dataset.
 			t.Names = append(t.Names, d.Train.ClassName(k))
 		}
 	case w.names != nil && len(w.names) != len(t.Classes):
-		return nil, option.Errorf("%d names of classes (%s), but %s tells %d apart; give {class-names} one for each", len(w.names), job.Cut(JoinNames(w.names), 40), m.Name, len(t.Classes))
+		return nil, option.Errorf("%d names of classes (%s), but %s tells %d apart; give {class-names} one for each", len(w.names), job.Cut(job.JoinNames(w.names), 40), m.Name, len(t.Classes))
 	default:
 		if t.Names = w.names; t.Names == nil && d.OneHot != nil {
 			for _, k := range t.Classes {
@@ -348,9 +348,9 @@ func labelNames(w *wanted, m *Model, d *dataset.Data, data *DataFlags, likelihoo
 	case data.classList != nil:
 		return nil, option.Errorf("{classes} is for one class a row, but the rows of %s have several labels; leave it out", d.Source)
 	case w.names != nil && len(w.names) != m.Outputs:
-		return nil, option.Errorf("%d names of labels (%s), but %s has %d outputs; give {class-names} one for each", len(w.names), job.Cut(JoinNames(w.names), 40), m.Name, m.Outputs)
+		return nil, option.Errorf("%d names of labels (%s), but %s has %d outputs; give {class-names} one for each", len(w.names), job.Cut(job.JoinNames(w.names), 40), m.Name, m.Outputs)
 	case w.names != nil && !slices.Equal(w.names, columns) && slices.Equal(slices.Sorted(slices.Values(w.names)), slices.Sorted(slices.Values(columns))):
-		return nil, option.Errorf("the outputs of %s are for the labels %s, but the target columns are %s; give {target=%s}", m.Name, JoinNames(w.names), JoinNames(columns), job.Word(JoinNames(w.names)))
+		return nil, option.Errorf("the outputs of %s are for the labels %s, but the target columns are %s; give {target=%s}", m.Name, job.JoinNames(w.names), job.JoinNames(columns), job.Word(job.JoinNames(w.names)))
 	case w.names != nil:
 		return w.names, nil
 	case len(columns) == m.Outputs:

@@ -36,7 +36,7 @@ func TestClassesOfOutputs(t *testing.T) {
 		{3, "0,1,2", "", []int{0, 1, 2}}, {3, "7,9,5", "", []int{5, 7, 9}}, {3, "0,1,1", "", []int{0, 1, 2}}, {4, "0,3", "", []int{0, 1, 2, 3}},
 		{3, "0,1", "2,0,1", []int{2, 0, 1}}, {3, "1,2", "1,2,3", []int{1, 2, 3}}, {3, "4,9", "4,7,9", []int{4, 7, 9}}, {2, "0,1,2", "0,2", []int{0, 2}},
 	} {
-		got, err := task(c.outputs, c.labels, DataFlags{DataOptions: DataOptions{Classes: testref.Must(SplitNames(c.classes))(t)}})
+		got, err := task(c.outputs, c.labels, DataFlags{DataOptions: DataOptions{Classes: testref.Must(job.SplitNames(c.classes))(t)}})
 		require.NoError(t, err, c)
 		require.Equal(t, c.want, got.Classes)
 	}

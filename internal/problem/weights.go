@@ -86,7 +86,7 @@ func parseClassWeights(text string) (*classWeights, error) {
 	if text == balanced {
 		return &classWeights{balanced: true}, nil
 	}
-	fields, err := SplitNames(text)
+	fields, err := job.SplitNames(text)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (w *classWeights) String() string {
 	if slices.Sort(list); list == nil {
 		return ""
 	}
-	return JoinNames(list)
+	return job.JoinNames(list)
 }
 
 // setLoss takes the loss of the training from the flags, else from what the model says.
@@ -188,7 +188,7 @@ func (t *Task) setClassWeights(f *TaskFlags, m *Model, d *dataset.Data, train *d
 		if t.MultiLabel() {
 			y = slices.Index(t.LabelNames, norm.NFC.String(name))
 			if ok = y >= 0; !ok {
-				return job.FullErrorf("%s: %s is not one of the labels %s; name these", flag, name, job.Cut(JoinNames(t.LabelNames), 60))
+				return job.FullErrorf("%s: %s is not one of the labels %s; name these", flag, name, job.Cut(job.JoinNames(t.LabelNames), 60))
 			}
 		}
 		if !ok {

@@ -10,22 +10,3 @@
 // Options go to another process as JSON, where they open the same model and data. Errors and warnings name an option by
 // the flag of gpexplain that says the same. A value is used by one goroutine at a time.
 package parts
-
-import (
-	"github.com/funcgp/funcgp"
-	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/option"
-	"github.com/funcgp/funcgp/internal/problem"
-)
-
-// open returns flags that say where the model and the data are now that a file remembers, and a job to open them.
-func open(o *funcgp.OpenOptions, path, calibrate string) (*problem.Flags, *job.Job, error) {
-	f := &problem.Flags{Model: problem.ModelFlags{ModelOptions: o.Model}, Data: problem.DataFlags{DataOptions: o.Data}}
-	f.Task.Memory, f.Task.Calibrate = o.Memory, calibrate
-	if err := f.Check(path); err != nil {
-		return nil, nil, err
-	}
-	c := job.New(job.Progress(o.Progress))
-	c.Words = option.Flags
-	return f, c, nil
-}

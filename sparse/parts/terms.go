@@ -8,10 +8,8 @@ import (
 
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/option"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/sparse/shard"
 )
 
@@ -39,9 +37,9 @@ type Rows struct {
 }
 
 // checked returns the question with its defaults, and the flags of its rows.
-func (q Question) checked() (Question, problem.RowFlags, error) {
+func (q Question) checked() (Question, funcgp.Query, error) {
 	q.Top, q.Terms, q.Calibrate = cmp.Or(q.Top, 8), cmp.Or(q.Terms, "posterior"), cmp.Or(q.Calibrate, "loo")
-	which := problem.RowFlags(q.Rows)
+	which := funcgp.Query(q.Rows)
 	switch {
 	case q.Top < 1:
 		return q, which, job.Usagef("{top=%d} must be at least 1", q.Top)
@@ -74,26 +72,23 @@ func OpenTerms(ctx context.Context, o *TermsOptions) (*Terms, error) {
 	if o.Posterior == "" {
 		return nil, job.Usagef("{posterior} FILE is needed: what gpexplain fit or merge wrote")
 	}
-	flags, c, err := open(&o.OpenOptions, o.Posterior, o.Calibrate)
-	if err != nil {
-		return nil, err
-	}
 	q, _, err := o.checked()
-	_, _, contrast := flags.Data.CheckContrast(o.Contrast)
-	if err := errors.Join(err, contrast); err != nil {
-		return nil, err
+	if err := errors.Join(err, funcgp.CheckContrast(o.Data, o.Posterior, o.Contrast)); err != nil {
+		return nil, &flagsError{err}
 	}
-	t := &Terms{}
-	p, err := problem.Open(ctx, c, flags, o.Posterior)
-	if err == nil {
-		var post *inference.Posterior
-		if post, err = inference.Answer(ctx, c, p, nil, q.Calibrate); err == nil {
-			t, err = NewTerms(ctx, inference.Front(c, p, post).(*funcgp.Posterior), q)
-		}
+	c := job.New(nil)
+	c.Words = option.Flags
+	with := o.OpenOptions
+	if q.Calibrate == "none" {
+		with.Fit.Calibrate = q.Calibrate
 	}
+	post, err := funcgp.Open(job.NewContext(ctx, c), o.Posterior, &with)
 	if err != nil {
-		c.Close()
-		return nil, problem.LessMemory(err, true)
+		return nil, &flagsError{err}
+	}
+	t, err := NewTerms(ctx, post, q)
+	if err != nil {
+		return nil, &flagsError{errors.Join(err, post.Close())}
 	}
 	t.opened = true
 	return t, nil
@@ -156,3 +151,13 @@ func (t *Terms) Part(ctx context.Context, part shard.Part) (*TermsPart, error) {
 	}
 	return out, nil
 }
+
+// A flagsError is an error in the words of the command.
+type flagsError struct{ err error }
+
+func (e *flagsError) Error() string { return option.Word(e.err, option.Flags) }
+
+func (e *flagsError) Unwrap() error { return e.err }
+
+// Message is its text with options.
+func (e *flagsError) Message() option.Text { return option.Of(e.err) }

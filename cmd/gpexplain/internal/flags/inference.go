@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // Method defines the flags of a method.
@@ -28,16 +28,16 @@ var Methods = Unless("posterior inducing-file",
 	Apart(": both say the prior precision of the answers", "at", "prior"),
 	Apart(": both say the prior precision of the answers", "at", "tune-prior"),
 	each([]string{"at"}, func(_ *pflag.FlagSet, x *pflag.Flag) error {
-		if text := x.Value.String(); !inference.IsAt(text) {
-			return job.NotOneOf("at", text, []string{inference.AtMatch, inference.AtStated, "a positive number"})
+		if text := x.Value.String(); text != "match" && text != "stated" && !positive(text) {
+			return job.NotOneOf("at", text, []string{"match", "stated", "a positive number"})
 		}
 		return nil
 	}),
 	OneOf("tune-prior"),
 	OneOf("method"),
 	each([]string{"within"}, func(_ *pflag.FlagSet, x *pflag.Flag) error {
-		if v, err := strconv.ParseFloat(x.Value.String(), 64); err != nil || !(v > 0 && v <= inference.MostWithin) {
-			return job.Usagef("--within %s must be above 0, and at most %v", x.Value, inference.MostWithin)
+		if v, err := strconv.ParseFloat(x.Value.String(), 64); err != nil || !(v > 0 && v <= option.MostWithin) {
+			return job.Usagef("--within %s must be above 0, and at most %v", x.Value, option.MostWithin)
 		}
 		return nil
 	}),
@@ -134,4 +134,10 @@ func Weights(c *cobra.Command) {
 	f := c.Flags()
 	define(f, "structure")
 	define(f, "predictive")
+}
+
+// positive tells whether a text is a positive number.
+func positive(text string) bool {
+	v, err := strconv.ParseFloat(text, 64)
+	return err == nil && v >= 1e-300 && v <= 1e300
 }

@@ -18,18 +18,18 @@ import (
 
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/internal/console"
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/option"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
 // Common are the flags that every verb takes, as options of model, data and fit.
 type Common struct {
-	problem.Flags
+	Model funcgp.Model
+	Data  funcgp.Data
+	Fit   funcgp.FitOptions
+	File  string // of the posterior; "" fits one
 	Process
-	File string // of the posterior; "" fits one
 
 	console *console.Console
 
@@ -47,7 +47,7 @@ type Process struct {
 // Problem defines the flags of model, data, prior and scaling, of what is written, and of the limits; the words in
 // back quotes are the names of values.
 func Problem(c *cobra.Command, con *console.Console, s *Common, withModel bool) {
-	f, o := c.Flags(), &s.Task.FitOptions
+	f, o := c.Flags(), &s.Fit
 	s.console = con
 	if withModel {
 		f.StringVar(&s.Model.File, "model", "", help("model"))
@@ -94,7 +94,7 @@ func Problem(c *cobra.Command, con *console.Console, s *Common, withModel bool) 
 }
 
 // Rows defines the flags that say which rows a verb takes; it takes fallback where none is given.
-func Rows(c *cobra.Command, s *problem.RowFlags, verb, fallback string) {
+func Rows(c *cobra.Command, s *funcgp.Query, verb, fallback string) {
 	f := c.Flags()
 	f.StringVar(&s.Index, "index", "", verb+" the test rows of this `LIST`, such as 24 or 1,2,5-9, counted from 0 in the original file (default "+fallback+")")
 	f.StringVar(&s.TestIndex, "test-index", "", verb+" the test rows listed in `FILE`, one row number a line, in that order")
@@ -127,12 +127,12 @@ func Apply(s *Common) (end func(), err error) {
 		before, stop := runtime.GOMAXPROCS(s.workers), end
 		end = func() { stop(); runtime.GOMAXPROCS(before) }
 	}
-	if s.Limits.Memory >= 1<<30 {
+	if s.Fit.Memory >= 1<<30 {
 		// A plan counts no garbage, and the collector otherwise leaves as much garbage as there is memory in use. What
 		// a process holds before counts neither. Below a gigabyte the collector would cost more than the garbage does.
 		var held runtime.MemStats
 		runtime.ReadMemStats(&held)
-		before, stop := debug.SetMemoryLimit(int64(held.Sys-held.HeapReleased)+s.Limits.Memory), end
+		before, stop := debug.SetMemoryLimit(int64(held.Sys-held.HeapReleased)+s.Fit.Memory), end
 		end = func() { stop(); debug.SetMemoryLimit(before) }
 	}
 	return end, nil
@@ -167,7 +167,7 @@ func CheckProblem(c *cobra.Command, s *Common) error {
 	case set.Changed("train-count") && s.Data.TrainCount < 1:
 		return job.Usagef("--train-count %d must be at least 1", s.Data.TrainCount)
 	}
-	o := &s.Task.FitOptions
+	o := &s.Fit
 	var err error
 	if o.Memory, err = job.ParseBytes("max-memory", s.memory); err != nil {
 		return err
@@ -182,13 +182,13 @@ func CheckProblem(c *cobra.Command, s *Common) error {
 		flag, text string
 		to         *[]string
 	}{{"classes", s.classes, &s.Data.Classes}, {"class-names", s.classNames, &s.Data.ClassNames}} {
-		if *list.to, err = problem.SplitNames(list.text); err != nil {
+		if *list.to, err = job.SplitNames(list.text); err != nil {
 			return job.Usagef("--%s %v", list.flag, err)
 		}
 	}
 	for _, list := range []struct {
 		flag, text string
-		to         *problem.Numbers
+		to         *funcgp.Numbers
 	}{{"input-mean", s.inputMean, &o.InputMean}, {"input-sd", s.inputSD, &o.InputSD}, {"target-mean", s.targetMean, &o.TargetMean}, {"target-sd", s.targetSD, &o.TargetSD}} {
 		if *list.to, err = numbers(list.flag, list.text); err != nil {
 			return err
@@ -227,7 +227,7 @@ func CheckProblem(c *cobra.Command, s *Common) error {
 		s.File = posterior
 	}
 	o.Force = s.console.Force
-	return s.Check(posterior)
+	return funcgp.Check(&s.Model, &s.Data, o, posterior)
 }
 
 // Session reads the model and the data, or those of the file of a posterior.
@@ -241,14 +241,14 @@ func (s *Common) Session(ctx context.Context) (*funcgp.Session, error) {
 
 // Options are those of model, data and fit.
 func (s *Common) Options() *funcgp.OpenOptions {
-	return &funcgp.OpenOptions{Model: s.Model.ModelOptions, Data: s.Data.DataOptions, Fit: s.Task.FitOptions}
+	return &funcgp.OpenOptions{Model: s.Model, Data: s.Data, Fit: s.Fit}
 }
 
 // Posterior fits the posterior, or reads it from its file. edit, which may be nil, changes the options first.
 func (s *Common) Posterior(ctx context.Context, edit func(o *funcgp.FitOptions)) (*funcgp.Posterior, error) {
 	with := *s
 	if edit != nil {
-		edit(&with.Task.FitOptions)
+		edit(&with.Fit)
 	}
 	session, err := with.Session(ctx)
 	if err != nil {
@@ -257,11 +257,19 @@ func (s *Common) Posterior(ctx context.Context, edit func(o *funcgp.FitOptions))
 	return session.Posterior(ctx, nil)
 }
 
-// Inference are the options of the method.
-func (s *Common) Inference() *inference.Flags { return inference.FlagsOf(&s.Task.FitOptions) }
+// Files are the files that the flags name, which no result may replace.
+func (s *Common) Files() []job.FlagPath {
+	list := []job.FlagPath{{Flag: "--input-mean", Path: s.Fit.InputMean.File}, {Flag: "--input-sd", Path: s.Fit.InputSD.File},
+		{Flag: "--target-mean", Path: s.Fit.TargetMean.File}, {Flag: "--target-sd", Path: s.Fit.TargetSD.File}}
+	for _, path := range s.Data.Files() {
+		list = append(list, job.FlagPath{Flag: "--data", Path: path})
+	}
+	return append(list, job.FlagPath{Flag: "--model", Path: s.Model.File}, job.FlagPath{Flag: "--test-data", Path: s.Data.TestFile},
+		job.FlagPath{Flag: "--valid-data", Path: s.Data.ValidFile}, job.FlagPath{Flag: "--train-index", Path: s.Data.TrainFile}, job.FlagPath{Flag: "--prior", Path: s.Fit.Prior.File})
+}
 
 // Calibrate is --calibrate with its default.
-func (s *Common) Calibrate() string { return cmp.Or(s.Task.Calibrate, "loo") }
+func (s *Common) Calibrate() string { return cmp.Or(s.Fit.Calibrate, "loo") }
 
 // help is what the table of options says that a flag does.
 func help(name string) string { return option.Find(name).Help }
@@ -297,7 +305,7 @@ func cut(text string) (name, value string) {
 }
 
 // numbers reads a list of numbers, or takes the name of a JSON file with them.
-func numbers(flag, text string) (n problem.Numbers, err error) {
+func numbers(flag, text string) (n funcgp.Numbers, err error) {
 	if strings.HasSuffix(strings.ToLower(text), ".json") {
 		n.File = text
 		return n, nil
