@@ -328,6 +328,31 @@ func ExamplePosterior_Info() {
 	// classes [4 9]; precision 10.00, log evidence -51.7
 }
 
+func ExamplePosterior_ModelSum() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	sum := must(p.ModelSum(ctx))
+	fmt.Println(sum.Name, len(sum.SHA256))
+	// Output:
+	// the built-in network 64
+}
+
+// Rows that are wrong are refused before a long fit.
+func ExampleStart() {
+	ctx := context.Background()
+	s := must(funcgp.Start(ctx, funcgp.Model{}, funcgp.Data{TrainCount: 60}, nil))
+	defer s.Close()
+	_, err := s.Select(ctx, &funcgp.Query{Index: "1999999"}, 1)
+	fmt.Println(err != nil)
+	rows := must(s.Select(ctx, &funcgp.Query{Index: "24"}, 1))
+	p := must(s.Posterior(ctx, rows))
+	fmt.Println(must(p.Predict(ctx, rows))[0].Class)
+	// Output:
+	// true
+	// 9
+}
+
 // What would be predicted had two training rows not been there.
 func ExamplePosterior_Without() {
 	ctx := context.Background()

@@ -26,7 +26,8 @@ type Session struct {
 	job     *job.Job
 	held    bool // the network or the rows are in memory
 
-	warned linearize.Warnings // of one of several networks, when it was read
+	several bool               // networks, whose posteriors have warnings of their own
+	warned  linearize.Warnings // of one of these when it was read
 }
 
 // A Query says which rows are asked about.
@@ -149,7 +150,7 @@ func StartEach(ctx context.Context, sources []Source) ([]*Session, error) {
 		return nil, named(problem.LessMemory(err, sources[0].File != ""))
 	}
 	for k, s := range list {
-		s.problem, s.warned = problems[k], warned[k]
+		s.problem, s.several, s.warned = problems[k], true, warned[k]
 	}
 	return list, nil
 }
@@ -197,7 +198,7 @@ func (s *Session) Deferred(ctx context.Context, rows *Rows) (*Posterior, error) 
 		return nil, s.named(err)
 	}
 	out := deferred(c, p, func(ctx context.Context) (*inference.Posterior, error) {
-		if s.warned != nil {
+		if s.several {
 			c.Warnings = s.warned
 		}
 		return s.fit(ctx, p)
