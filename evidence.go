@@ -165,7 +165,7 @@ func (s *evidenceSearch) wholeAlone(what string) error {
 	if s.post.How.Name == "exact" {
 		return nil
 	}
-	return job.FullErrorf("%s by {method} exact alone, and this posterior is by %s", what, s.post.How.Name)
+	return job.FullErrorf("%s by {method=exact} alone, and this posterior is by %s", what, s.post.How.Name)
 }
 
 // found makes a prior of the optimum and writes it to the file, if there is one. The precision stands for it.

@@ -28,7 +28,7 @@ func named(err error) error {
 // named returns err, which may be nil, in the words of who asked.
 func (p *Posterior) named(err error) error {
 	err = problem.LessMemory(err, p.problem.Saved != nil)
-	if p.job.Words == option.Flags {
+	if p.job.Words != option.Go {
 		return err
 	}
 	return named(err)

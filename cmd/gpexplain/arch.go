@@ -40,7 +40,7 @@ func parseArch(name, activation string, drop float64) (*arch, error) {
 	for field := range strings.SplitSeq(list, "-") {
 		k, err := strconv.Atoi(field)
 		if err != nil || k < 1 || k > widest {
-			return nil, job.Usagef("--arch %q: widths are numbers from 1 to %d, such as mlp:128-64-10", name, widest)
+			return nil, job.Usagef("{arch} %q: widths are numbers from 1 to %d, such as mlp:128-64-10", name, widest)
 		}
 		a.widths = append(a.widths, k)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // A countdown is a context that is cancelled when it has been asked for its
@@ -63,7 +64,7 @@ func TestInterrupt(t *testing.T) {
 			for n := int64(0); ; n = n + n/2 + 1 {
 				ctx := newCountdown(t.Context(), n)
 				var stdout, stderr bytes.Buffer
-				code := job.Status(&stderr, "gpexplain", run(ctx, &stdout, &stderr, full))
+				code := job.Status(&stderr, "gpexplain", option.Flags, run(ctx, &stdout, &stderr, full))
 				if code == 0 {
 					require.NotEmpty(t, stdout.String())
 					break

@@ -49,10 +49,10 @@ evidence of the network, rows, prior and method of that file.`,
 			flags.For("optimize", "", "per-layer", "normalized-apart", "form", "keep-noise", "out"),
 			flags.Apart(": both say which variances are found", "per-layer", "normalized-apart"),
 			flags.Apart(": both say the prior", "g-prior", "prior"),
-			flags.For("method=exact", "; gpexplain fit --tune-prior evidence finds one precision by every method", "optimize"),
+			flags.For("method=exact", "; {fit tune-prior=evidence} finds one precision by every method", "optimize"),
 			flags.For("method=exact", "", "html"),
 			flags.Not("posterior", ", whose prior is that of the file", "optimize", "g-prior", "html"),
-			flags.Not("within", ", with which --method exact becomes kept", "optimize", "html"),
+			flags.Not("within", ", with which {method=exact} becomes kept", "optimize", "html"),
 		},
 	}
 	return v.command(con, &s.common)

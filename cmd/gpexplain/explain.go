@@ -128,7 +128,7 @@ func (s *explainVerb) check(c *cobra.Command) error {
 // files are the files of several networks.
 func (s *explainVerb) files() (list []job.FlagPath) {
 	for _, one := range s.sources {
-		list = append(list, job.FlagPath{Flag: "--model", Path: one.Model.File}, job.FlagPath{Flag: "--posterior", Path: one.File})
+		list = append(list, job.FlagPath{Flag: "{model}", Path: one.Model.File}, job.FlagPath{Flag: "{posterior}", Path: one.File})
 	}
 	return list
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // words are what random command lines are made of: of each flag values that
@@ -171,7 +172,7 @@ func FuzzFlags(f *testing.F) {
 	f.Fuzz(func(t *testing.T, code []byte) {
 		args := phrase(code)
 		var stdout, stderr bytes.Buffer
-		exit := job.Status(&stderr, "gpexplain", run(t.Context(), &stdout, &stderr, args))
+		exit := job.Status(&stderr, "gpexplain", option.Flags, run(t.Context(), &stdout, &stderr, args))
 		if exit != job.StatusAgain || !strings.Contains(stderr.String(), "/dev/full") {
 			require.Contains(t, []int{0, 1, 2}, exit)
 		}

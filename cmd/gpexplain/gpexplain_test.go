@@ -16,6 +16,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -29,7 +30,7 @@ type ran struct {
 // gpexplain runs a command line as main does.
 func gpexplain(ctx context.Context, args ...string) ran {
 	var stdout, stderr bytes.Buffer
-	code := job.Status(&stderr, "gpexplain", run(ctx, &stdout, &stderr, args))
+	code := job.Status(&stderr, "gpexplain", option.Flags, run(ctx, &stdout, &stderr, args))
 	return ran{code, stdout.String(), stderr.String()}
 }
 

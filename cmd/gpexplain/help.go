@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // helpWidth is where help wraps.
@@ -150,5 +151,10 @@ func flagError(c *cobra.Command, err error) error {
 			return job.Usagef("%s%s", what, near)
 		}
 	}
-	return job.Usagef("%s; see %s --help", what, c.CommandPath())
+	said := option.Plain(what)
+	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		name := e.GetFlag().Name
+		said = option.Text(strings.Replace(string(said), "\"--"+name+"\" flag", "\""+string(option.Named(name))+"\" flag", 1))
+	}
+	return job.Usagef("%v; see %s --help", said, c.CommandPath())
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
@@ -49,7 +48,7 @@ read of any model.`,
 					out.Operators = append(out.Operators, operatorInfo{o.Name, o.Group, o.Note})
 				}
 				for _, u := range network.UnreadOperators() {
-					out.Unread = append(out.Unread, unreadInfo{strings.Fields(u.Operators), u.Reason, u.Message().In(option.Flags)})
+					out.Unread = append(out.Unread, unreadInfo{strings.Fields(u.Operators), u.Reason, u.Message().In(c.Words)})
 				}
 				if c.JSON {
 					return json.NewEncoder(c.Out).Encode(out)

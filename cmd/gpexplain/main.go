@@ -43,7 +43,7 @@ func main() {
 		signal.Reset()
 		cancel()
 	}()
-	code := job.Status(os.Stderr, "gpexplain", run(ctx, os.Stdout, os.Stderr, os.Args[1:]))
+	code := job.Status(os.Stderr, "gpexplain", console.Words(), run(ctx, os.Stdout, os.Stderr, os.Args[1:]))
 	if s, ok := map[os.Signal]int{syscall.SIGTERM: job.StatusTerminated, syscall.SIGHUP: job.StatusHungUp}[first]; ok && code == job.StatusInterrupted {
 		code = s
 	}

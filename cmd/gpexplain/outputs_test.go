@@ -17,6 +17,7 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -165,7 +166,7 @@ func TestFullStandardOutput(t *testing.T) {
 	} {
 		for _, room := range []int{0, 10} {
 			var stderr bytes.Buffer
-			code := job.Status(&stderr, "gpexplain", run(t.Context(), &limited{room}, &stderr, args))
+			code := job.Status(&stderr, "gpexplain", option.Flags, run(t.Context(), &limited{room}, &stderr, args))
 			require.Equal(t, job.StatusAgain, code, "%q", args)
 			require.Equal(t, "gpexplain: standard output: no space left on device; send it to a place with room\n", stderr.String(), "%q", args)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/funcgp/funcgp/explain/serve"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 type serveVerb struct {
@@ -81,12 +82,12 @@ func (s *serveVerb) add(c *cobra.Command) {
 
 func (s *serveVerb) check(c *cobra.Command) error {
 	if _, port, err := net.SplitHostPort(s.addr); err != nil || port == "" {
-		return job.Usagef("--addr %q must be a host and a port, such as 127.0.0.1:8080", s.addr)
+		return job.Usagef("{addr} %q must be a host and a port, such as 127.0.0.1:8080", s.addr)
 	}
 	if s.owner.idle < 0 || c.Flags().Changed("idle-timeout") && s.owner.idle == 0 {
-		return job.Usagef("--idle-timeout %v must be above 0", s.owner.idle)
+		return job.Usagef("{idle-timeout=%v} must be above 0", s.owner.idle)
 	}
-	return console.Distinct([]job.FlagPath{{Flag: "--decisions", Path: s.decisions}}, append(s.common.Files(), job.FlagPath{Flag: "--posterior", Path: s.common.File}))
+	return console.Distinct([]job.FlagPath{{Flag: "{decisions}", Path: s.decisions}}, append(s.common.Files(), job.FlagPath{Flag: "{posterior}", Path: s.common.File}))
 }
 
 func (s *serveVerb) run(ctx context.Context, c *console.Console) error {
@@ -102,7 +103,7 @@ func (s *serveVerb) run(ctx context.Context, c *console.Console) error {
 
 // answer answers until ctx is done.
 func (s *serveVerb) answer(ctx context.Context, c *console.Console, asked *tally) error {
-	o := &serve.Options{Hosts: s.hosts, Version: "gpexplain " + programVersion(), Failed: func(what string) { fmt.Fprintln(c.Stderr, "gpexplain: a bug ended a request:", what) }}
+	o := &serve.Options{Hosts: s.hosts, Version: "gpexplain " + programVersion(), Python: c.Words == option.Python, Failed: func(what string) { fmt.Fprintln(c.Stderr, "gpexplain: a bug ended a request:", what) }}
 	if s.decisions != "" {
 		f, err := openDecisions(s.decisions)
 		if err != nil {
@@ -124,7 +125,7 @@ func (s *serveVerb) answer(ctx context.Context, c *console.Console, asked *tally
 	addr := l.Addr()
 	if a, ok := addr.(*net.TCPAddr); ok && !a.IP.IsLoopback() {
 		if s.portFile != "" {
-			return errors.Join(job.Usagef("--port-file: %s can be reached from other machines, and the token would travel in the clear; give --addr 127.0.0.1:0", addr), l.Close())
+			return errors.Join(job.Usagef("{port-file}: %s can be reached from other machines, and the token would travel in the clear; give {addr=127.0.0.1:0}", addr), l.Close())
 		}
 		fmt.Fprintf(c.Stderr, "gpexplain: warning: %s can be reached from other machines; gpexplain asks nobody who they are, and shows whoever asks the training examples\n", addr)
 	}
@@ -170,13 +171,13 @@ func (s *serveVerb) listen(ctx context.Context) (net.Listener, error) {
 	if s.socket == "" {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.addr)
 		if err != nil {
-			return nil, fmt.Errorf("--addr %s: %w; give another one", s.addr, cause(err))
+			return nil, option.Errorf("{addr=%s}: %w; give another one", s.addr, cause(err))
 		}
 		return l, nil
 	}
 	l, err := listenSocket(ctx, s.socket)
 	if err != nil {
-		return nil, fmt.Errorf("--socket %s: %w; give another path", s.socket, cause(err))
+		return nil, option.Errorf("{socket=%s}: %w; give another path", s.socket, cause(err))
 	}
 	return l, nil
 }
@@ -232,7 +233,7 @@ func writePortFile(path string, addr net.Addr, token string) (remove func(), err
 	remove = func() {}
 	f, err := os.CreateTemp(filepath.Dir(path), ".port")
 	if err != nil {
-		return remove, fmt.Errorf("--port-file %s: %w; give another path", path, job.CauseOf(err))
+		return remove, option.Errorf("{port-file=%s}: %w; give another path", path, job.CauseOf(err))
 	}
 	is, err := f.Stat()
 	if err == nil {
@@ -244,7 +245,7 @@ func writePortFile(path string, addr net.Addr, token string) (remove func(), err
 	}
 	if err != nil {
 		_ = os.Remove(f.Name()) // of no use to anybody
-		return remove, fmt.Errorf("--port-file %s: %w; give another path", path, job.CauseOf(err))
+		return remove, option.Errorf("{port-file=%s}: %w; give another path", path, job.CauseOf(err))
 	}
 	return func() { removeOwn(path, is) }, nil
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // A decisionLog is the file of --decisions. Another can take its place while it is written.
@@ -45,7 +46,7 @@ func (l *decisionLog) Close() error {
 func (l *decisionLog) reopen() error {
 	f, err := os.OpenFile(l.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("--decisions %s: %w; give another file", l.path, job.CauseOf(err))
+		return option.Errorf("{decisions=%s}: %w; give another file", l.path, job.CauseOf(err))
 	}
 	l.mutex.Lock()
 	defer l.mutex.Unlock()

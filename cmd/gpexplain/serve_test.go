@@ -21,6 +21,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/testref"
 )
 
@@ -33,7 +34,7 @@ func serving(t *testing.T, args ...string) (url string, stop func() (int, string
 	var stderr bytes.Buffer
 	status := make(chan int, 1)
 	go func() {
-		status <- job.Status(&stderr, "gpexplain", run(ctx, w, &stderr, append([]string{"serve", "--addr", "127.0.0.1:0", "--json"}, args...)))
+		status <- job.Status(&stderr, "gpexplain", option.Flags, run(ctx, w, &stderr, append([]string{"serve", "--addr", "127.0.0.1:0", "--json"}, args...)))
 		_ = w.Close() // of a pipe, which does not fail
 	}()
 	var said struct{ Schema, URL string }
@@ -169,7 +170,7 @@ func TestServeSocket(t *testing.T) {
 		r, w := io.Pipe()
 		var stderr bytes.Buffer
 		status := make(chan int, 1)
-		go func() { status <- job.Status(&stderr, "gpexplain", run(ctx, w, &stderr, args)) }()
+		go func() { status <- job.Status(&stderr, "gpexplain", option.Flags, run(ctx, w, &stderr, args)) }()
 		said := testref.Must(bufio.NewReader(r).ReadString('\n'))(t)
 		require.Equal(t, "gpexplain answers at the socket "+path+"; Ctrl-C ends it\n", said)
 		info := testref.Must(os.Stat(path))(t)

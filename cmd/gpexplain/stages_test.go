@@ -11,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/testref"
 )
 
@@ -40,7 +41,7 @@ func steps(t *testing.T, stop int, args []string) ([]step, ran) {
 	var stdout, stderr bytes.Buffer
 	c := console.New(args, &stdout, &stderr)
 	c.Listener = heard{c.Listener, hear}
-	code := job.Status(&stderr, "gpexplain", runOn(ctx, c))
+	code := job.Status(&stderr, "gpexplain", option.Flags, runOn(ctx, c))
 	return all, ran{code, stdout.String(), stderr.String()}
 }
 
@@ -173,7 +174,7 @@ func TestPredictStopsAmongRows(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &stopper{cancel: cancel}
 	var stderr bytes.Buffer
-	require.Equal(t, job.StatusInterrupted, job.Status(&stderr, "gpexplain", run(ctx, out, &stderr, []string{"predict", "--data", "digits:400,2000", "--train-count", "60"})))
+	require.Equal(t, job.StatusInterrupted, job.Status(&stderr, "gpexplain", option.Flags, run(ctx, out, &stderr, []string{"predict", "--data", "digits:400,2000", "--train-count", "60"})))
 	require.Equal(t, "gpexplain: interrupted\n", stderr.String())
 	require.Equal(t, 1, out.writes)
 }

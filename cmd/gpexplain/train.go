@@ -17,6 +17,7 @@ import (
 	"github.com/funcgp/funcgp/internal/atomicfile"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/linearize/train"
 )
@@ -171,7 +172,7 @@ func (s *trainVerb) plan(shape []int, n int) error {
 	}
 	fixed := 8 * vectors * s.arch.parameters(d)
 	if budget := limits.Budget(); fixed > float64(budget) {
-		return fmt.Errorf("--arch %s has %.0f parameters, and training them takes about %.0f bytes of memory, of which %d may be used; choose smaller widths, or raise --max-memory",
+		return option.Errorf("{arch=%s} has %.0f parameters, and training them takes about %.0f bytes of memory, of which %d may be used; choose smaller widths, or raise {max-memory}",
 			s.archName, s.arch.parameters(d), fixed, budget)
 	}
 	return limits.Check("training", "training examples", n, func(n int) int64 { return int64(min(fixed+8*float64(n)*float64(d), math.MaxInt64/2)) })
@@ -183,7 +184,7 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, set *funcgp.T
 	info, seed, limits := set.Info(), s.common.Fit.Seed, &s.common.Fit.Limits
 	net, err := network.Seeded(seed, info.InputShape, s.arch.layers(info.Outputs)...)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("--arch %s does not fit inputs of shape %v: %w; use --arch mlp:WIDTHS", s.archName, info.InputShape, err)
+		return nil, nil, nil, option.Errorf("{arch=%s} does not fit inputs of shape %v: %w; use {arch=mlp:WIDTHS}", s.archName, info.InputShape, err)
 	}
 	if s.init != "" { // begin with its parameters
 		from, err := network.ReadONNXFile(ctx, s.init, &network.ReadOptions{MaxMemory: limits.Memory})
@@ -191,14 +192,14 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, set *funcgp.T
 			net, err = net.WithStateOf(from)
 		}
 		if err != nil {
-			return nil, nil, nil, fmt.Errorf("--init %s: %w; give a file of train with the same layers", s.init, err)
+			return nil, nil, nil, option.Errorf("{init=%s}: %w; give a file of train with the same layers", s.init, err)
 		}
 	}
 	if inUnits, err = set.InUnits(net); err != nil { // the objective is the same
 		return nil, nil, nil, err
 	}
 	if budget := limits.Budget(); inUnits.MinibatchBytes(s.descent.batch) > budget {
-		return nil, nil, nil, fmt.Errorf("a minibatch of --batch %d takes about %d bytes of memory, of which %d may be used; choose a smaller --batch, or raise --max-memory",
+		return nil, nil, nil, option.Errorf("a minibatch of {batch=%d} takes about %d bytes of memory, of which %d may be used; choose a smaller {batch}, or raise {max-memory}",
 			s.descent.batch, inUnits.MinibatchBytes(s.descent.batch), budget)
 	}
 	_, _, params := net.Dims()
@@ -232,7 +233,7 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, set *funcgp.T
 	c.Clear()
 	if err != nil {
 		_, data := set.Names()
-		return nil, nil, nil, fmt.Errorf("training on %s: %w; try a smaller --lr, fewer --epochs or another --prior-precision", data, err)
+		return nil, nil, nil, option.Errorf("training on %s: %w; try a smaller {lr}, fewer {epochs} or another {prior-precision}", data, err)
 	}
 	c.Warn(res.Warnings...)
 	if own, err = net.WithStateOf(trained); err != nil {

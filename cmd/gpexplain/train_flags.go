@@ -74,7 +74,7 @@ func (d *descentFlags) precision(net *network.Network, delta float64) ([]float64
 		case slices.Contains(names, name):
 			free = append(free, name)
 		default:
-			return nil, job.FullErrorf("--no-decay %s: the network has no parameter of this name; it has %s", job.Cut(name, 60), strings.Join(names, ", "))
+			return nil, job.FullErrorf("{no-decay=%s}: the network has no parameter of this name; it has %s", job.Cut(name, 60), strings.Join(names, ", "))
 		}
 	}
 	for _, p := range net.Params() {

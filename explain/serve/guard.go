@@ -45,21 +45,21 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 					s.options.Failed(fmt.Sprintf("%s %s: %v\n%s", r.Method, r.URL.Path, v, debug.Stack()))
 				}
 				if w.status == 0 {
-					refusef(http.StatusInternalServerError, "bug", "this is a bug of gpexplain, which its log describes").write(w)
+					s.refuse(w, refusef(http.StatusInternalServerError, "bug", "this is a bug of gpexplain, which its log describes"))
 				}
 			}
 			s.counts.add(routeOf(r), w.status, time.Since(began))
 		}()
 		switch {
 		case !s.knows(r.Host):
-			refusef(http.StatusMisdirectedRequest, "unknown_host", "this server does not go by the name %q; ask for localhost or its address, or start it with {host}", r.Host).write(w)
+			s.refuse(w, refusef(http.StatusMisdirectedRequest, "unknown_host", "this server does not go by the name %q; ask for localhost or its address, or start it with {host}", r.Host))
 		case origin.Check(r) != nil || !sameScheme(r):
-			refusef(http.StatusForbidden, "cross_origin", "the request comes from a page of another site; open the page of this server, or send no Origin").write(w)
+			s.refuse(w, refusef(http.StatusForbidden, "cross_origin", "the request comes from a page of another site; open the page of this server, or send no Origin"))
 		case s.options.Token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+s.options.Token)) == 0:
 			h.Set("WWW-Authenticate", "Bearer")
-			refusef(http.StatusUnauthorized, "no_token", "the request lacks the token of this server; send Authorization: Bearer and the token").write(w)
+			s.refuse(w, refusef(http.StatusUnauthorized, "no_token", "the request lacks the token of this server; send Authorization: Bearer and the token"))
 		case r.URL.Path != path.Clean(r.URL.Path):
-			notFound(r).write(w)
+			s.refuse(w, notFound(r))
 		default:
 			next.ServeHTTP(w, r)
 		}

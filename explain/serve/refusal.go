@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,7 +43,7 @@ func refuse(status int, code string, err error) *refusal {
 }
 
 // write answers with an object, a file or a refusal.
-func write(w http.ResponseWriter, object any, err error) {
+func (s *Server) write(w http.ResponseWriter, object any, err error) {
 	if err != nil {
 		// Say why the request ended with an error.
 		r := (*refusal)(nil)
@@ -52,7 +53,7 @@ func write(w http.ResponseWriter, object any, err error) {
 		} else if r == nil {
 			r = refuse(http.StatusUnprocessableEntity, "not_computable", err)
 		}
-		r.write(w)
+		s.refuse(w, r)
 		return
 	}
 	switch file := object.(type) {
@@ -83,8 +84,14 @@ func writeJSON(w http.ResponseWriter, status int, object any) {
 	_ = json.NewEncoder(w).Encode(object)
 }
 
-// write answers with a refusal.
-func (r *refusal) write(w http.ResponseWriter) {
+// refuse answers with a refusal.
+func (s *Server) refuse(w http.ResponseWriter, r *refusal) {
+	if s.options.Python {
+		said := *r
+		said.Message = job.Message(option.Word(r.err, option.Python))
+		said.Field = cmp.Or(r.Field, option.First(r.err, option.Python))
+		r = &said
+	}
 	if r.wait > 0 {
 		w.Header().Set("Retry-After", fmt.Sprint(r.wait))
 	}

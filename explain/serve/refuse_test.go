@@ -279,6 +279,21 @@ func TestOtherSites(t *testing.T) {
 	require.Empty(t, try("localhost").Header().Get("Access-Control-Allow-Origin"))
 }
 
+// Refusals are in the words of who asks.
+func TestWords(t *testing.T) {
+	for _, x := range []struct {
+		python    bool
+		says, arg string
+	}{{false, "start it with --host", ""}, {true, "start it with host", "host"}} {
+		w := httptest.NewRecorder()
+		NewServer(&Options{Python: x.python}).ServeHTTP(w, httptest.NewRequest("GET", "http://evil.example/", nil))
+		var e struct{ Error refusal }
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &e))
+		require.Contains(t, e.Error.Message, x.says)
+		require.Equal(t, x.arg, e.Error.Field)
+	}
+}
+
 // A server with a token answers nobody who does not give it, and before it is ready says which program it is.
 func TestToken(t *testing.T) {
 	s := NewServer(&Options{Token: "secret", Version: "gpexplain 7"})

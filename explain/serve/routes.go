@@ -41,7 +41,7 @@ var routes = []route{
 		writeJSON(w, 200, map[string]string{"status": "ok"})
 	}},
 	{"GET", "/readyz", func(s *Server, w http.ResponseWriter, _ *http.Request) {
-		write(w, map[string]string{"status": "ready"}, s.unready())
+		s.write(w, map[string]string{"status": "ready"}, s.unready())
 	}},
 	{"GET", "/metrics", (*Server).metrics},
 	{"GET", "/openapi.json", func(_ *Server, w http.ResponseWriter, _ *http.Request) {
@@ -82,13 +82,13 @@ func (s *Server) routes() http.Handler {
 		mux.HandleFunc(at, func(w http.ResponseWriter, r *http.Request) {
 			if r.Method != rt.method && !(rt.method == "GET" && r.Method == "HEAD") {
 				w.Header().Set("Allow", rt.method)
-				refusef(http.StatusMethodNotAllowed, "bad_method", "%s takes %s, not %s", rt.path, rt.method, r.Method).write(w)
+				s.refuse(w, refusef(http.StatusMethodNotAllowed, "bad_method", "%s takes %s, not %s", rt.path, rt.method, r.Method))
 				return
 			}
 			rt.handle(s, w, r)
 		})
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { notFound(r).write(w) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.refuse(w, notFound(r)) })
 	return mux
 }
 
@@ -166,7 +166,7 @@ func (s *Server) unready() error {
 func answers(do func(s *service, r *http.Request) (any, error)) func(*Server, http.ResponseWriter, *http.Request) {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) {
 		object, err := s.by(func(v *service) (any, error) { return do(v, r) })
-		write(w, object, err)
+		s.write(w, object, err)
 	}
 }
 
@@ -174,7 +174,7 @@ func answers(do func(s *service, r *http.Request) (any, error)) func(*Server, ht
 func computed(do func(ctx context.Context, s *service, r *request) (any, error)) func(*Server, http.ResponseWriter, *http.Request) {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) {
 		object, err := s.compute(w, r, do)
-		write(w, object, err)
+		s.write(w, object, err)
 	}
 }
 

@@ -24,6 +24,7 @@ type Options struct {
 	Waiting int      // requests that wait for it, with their whole bodies; default 128
 	Version string   // of the program, as /v1/version and /v1/model show it; default funcgp
 	Token   string   // that every request must have as its bearer token; "" for none
+	Python  bool     // refusals name arguments of the package of Python in place of flags and members
 	// Failed is told of a request that panicked; nil for nobody.
 	Failed func(what string)
 	// Decisions gets a line of JSON for each answer of /v1/predict and /v1/explain, in one Write before the answer is

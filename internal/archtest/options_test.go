@@ -43,6 +43,6 @@ func TestOptionsAreData(t *testing.T) {
 		})
 	})
 	for _, o := range option.Table {
-		assert.True(t, named[o.Name] || o.Go != "" || o.Help != "", "nobody names %s", o.Name)
+		assert.True(t, named[o.Name] || o.Go != "" || o.Help != "" || o.Python != "", "nobody names %s", o.Name)
 	}
 }

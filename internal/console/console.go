@@ -5,6 +5,7 @@ package console
 import (
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -32,8 +33,17 @@ type Console struct {
 func New(args []string, stdout, stderr io.Writer) *Console {
 	c := &Console{Out: &Output{w: stdout}, Stderr: stderr}
 	c.Job = job.New((*screen)(c))
-	c.Args, c.Words = args, option.Flags
+	c.Args, c.Words = args, Words()
 	return c
+}
+
+// Words are those of who asked. The package of Python runs the command with FUNCGP_WORDS=python in its environment,
+// and then all messages name its arguments in place of flags, and the last line of a run that failed is JSON.
+func Words() option.Words {
+	if os.Getenv("FUNCGP_WORDS") == "python" {
+		return option.Python
+	}
+	return option.Flags
 }
 
 // Begin starts progress and the stopwatch, which for the first command of a process counts from the

@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -27,18 +28,28 @@ var failures = []error{
 	syscall.ENOMEM, syscall.EAGAIN, syscall.EMFILE, syscall.ENFILE,
 }
 
-// Status reports err in the words of the command in one line that begins with the name of the program, and returns the exit status. A context
-// that was cancelled counts as interrupted.
-func Status(stderr io.Writer, program string, err error) int {
+// Status reports err in one line that begins with the name of the program, and returns the exit status. For Python the
+// line is a JSON object of the message, and of the argument that it names first. A context that was cancelled counts as
+// interrupted.
+func Status(stderr io.Writer, program string, words option.Words, err error) int {
 	if err == nil {
 		return 0
 	}
-	msg, interrupted := option.Word(err, option.Flags), errors.Is(err, context.Canceled)
+	msg, interrupted := option.Word(err, words), errors.Is(err, context.Canceled)
 	if download := (*dataset.Error)(nil); interrupted && !errors.As(err, &download) {
 		msg = "interrupted"
 	}
 	// Where standard error cannot be written there is nobody left to tell.
-	fmt.Fprintln(stderr, program+": "+Message(msg))
+	if words == option.Python {
+		e := json.NewEncoder(stderr)
+		e.SetEscapeHTML(false)
+		_ = e.Encode(struct {
+			Message  string `json:"message"`
+			Argument string `json:"argument,omitempty"`
+		}{Message(msg), option.First(err, words)})
+	} else {
+		fmt.Fprintln(stderr, program+": "+Message(msg))
+	}
 	_, usage := errors.AsType[*UsageError](err)
 	switch {
 	case usage:

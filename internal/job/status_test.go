@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/internal/atomicfile"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/store"
 )
 
@@ -38,7 +39,15 @@ func TestStatus(t *testing.T) {
 		{&atomicfile.Error{Path: "a.gp", Err: syscall.EACCES}, 1, "gpexplain: cannot write a.gp: permission denied; choose a place you may write to\n"},
 	} {
 		var b bytes.Buffer
-		require.Equal(t, x.code, Status(&b, "gpexplain", x.err))
+		require.Equal(t, x.code, Status(&b, "gpexplain", option.Flags, x.err))
 		require.Equal(t, x.line, b.String())
+	}
+	for err, line := range map[error]string{
+		errors.New("a<b\nc"): `{"message":"a<b c"}`,
+		Usagef("{weight-decay=0} is no prior; give {at=stated} for %q", "--x"): `{"message":"weight_decay=0 is no prior; give at=\"stated\" for \"--x\"","argument":"weight_decay"}`,
+	} {
+		var b bytes.Buffer
+		Status(&b, "gpexplain", option.Python, err)
+		require.Equal(t, line+"\n", b.String())
 	}
 }

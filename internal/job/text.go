@@ -66,7 +66,7 @@ func Word(a string) string {
 
 // Changed says how to ask for the same with other values of options: by the whole command line, where the job is one.
 func (j *Job) Changed(changes ...option.Change) option.Text {
-	if j.Args == nil {
+	if j.Args == nil || j.Words == option.Python {
 		return option.Changed(changes)
 	}
 	line := j.Args

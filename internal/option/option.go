@@ -1,5 +1,5 @@
 // Package option names the options of funcgp in the words of who reads a message: the fields of package funcgp for
-// programs in Go, flags for the command, members of a request for the server.
+// programs in Go, flags for the command, members of a request for the server, arguments for the package of Python.
 //
 //	err := option.Errorf("{noise-variance=%v} must be a positive number", v)
 //	err.Error()                    // NoiseVariance -1 must be a positive number
@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -31,6 +32,7 @@ const (
 	Package              // who calls the package that makes the message: the same where it has no name of its own
 	Flags                // who types the command
 	Members              // who sends a request to the server
+	Python               // who calls the package of Python
 )
 
 // An Option is a value that a program, a command line or a request may give.
@@ -38,6 +40,7 @@ type Option struct {
 	Name    string   // the flag without its dashes
 	Go      string   // a field of package funcgp, or a function of it that makes a value; "" where a program cannot say it
 	Member  string   // the member of a request; "" where there is none
+	Python  string   // the argument in Python; "" for the name with underscores
 	Help    string   // what the flag does, with the name of its value in back quotes; "" where verbs differ
 	Default string   // as a flag has it; "" where that depends on model and data, or is nothing
 	Values  []string // those that there are; nil for any
@@ -62,6 +65,10 @@ func (o Option) in(w Words) string {
 		return o.Member
 	case (w == Go || w == Package) && o.Go != "":
 		return o.Go
+	case w == Python && o.Python != "":
+		return o.Python
+	case w == Python:
+		return strings.ReplaceAll(o.Name, "-", "_")
 	}
 	return "--" + o.Name
 }
@@ -176,6 +183,9 @@ func (r reference) in(w Words) string {
 	if r.name == "," {
 		return map[bool]string{true: " ", false: ", "}[w == Flags]
 	}
+	if w == Python && r.verb != "" { // a command line
+		w = Flags
+	}
 	text := Find(r.name).in(w)
 	switch {
 	case w == Package && r.own != "":
@@ -183,10 +193,24 @@ func (r reference) in(w Words) string {
 	case r.verb != "" && strings.HasPrefix(text, "--"):
 		text = "gpexplain " + r.verb + " " + text
 	}
-	if r.valued {
+	switch {
+	case r.valued && w == Python:
+		text += "=" + pythonic(r.value)
+	case r.valued:
 		text += " " + r.value
 	}
 	return text
+}
+
+// pythonic is a value as Python writes it.
+func pythonic(value string) string {
+	if v, err := strconv.ParseBool(value); err == nil && len(value) > 1 {
+		return map[bool]string{false: "False", true: "True"}[v]
+	}
+	if _, err := strconv.ParseFloat(value, 64); err == nil {
+		return value
+	}
+	return strconv.Quote(value)
 }
 
 // each calls literal for the parts of a text that stand for themselves, and option for what is in braces.
@@ -294,6 +318,16 @@ func Of(err error) Text {
 
 // Word is the text of an error in words.
 func Word(err error, w Words) string { return Of(err).In(w) }
+
+// First is the first option that an error names, in words, and "" where it names none.
+func First(err error, w Words) string {
+	for _, name := range Of(err).Named() {
+		if name != "," {
+			return Find(name).in(w)
+		}
+	}
+	return ""
+}
 
 // Trimmed returns an error without a prefix of its text, such as the name of a package.
 func Trimmed(err error, prefix string) error {

@@ -32,6 +32,17 @@ func TestWords(t *testing.T) {
 		require.Equal(t, []string{x.goes, x.packages, x.flags, x.members}, []string{x.text.In(Go), x.text.In(Package), x.text.In(Flags), x.text.In(Members)}, "%q", string(x.text))
 		require.Equal(t, x.packages, x.text.String())
 	}
+	for text, want := range map[Text]string{
+		"Give {at=stated}, or {with-inputs} by {seed=7}": `Give at="stated", or with_inputs by seed=7`,
+		"{data}, {input=a.csv}, {target}, {id=}, {out}":  `X, X="a.csv", y, ids="", path`,
+		"{refit=true}{,}{refit=1}":                       "refit=True, refit=1",
+		"{ReadOptions.Bind bind=x=n,3}":                  `bind="x=n,3"`,
+		"{fit method=exact}, {html=\"{{}}\"}":            `gpexplain fit --method exact, html="\"{}\""`,
+	} {
+		require.Equal(t, want, text.In(Python))
+	}
+	require.Equal(t, "X", First(fmt.Errorf("a: %w", New("1{,}{data} {seed}")), Python))
+	require.Empty(t, First(errors.New("{data}"), Python))
 	require.Equal(t, []string{"classes", "seed"}, Text("{classes} {{id}} {fit seed=1}").Named())
 	require.Equal(t, "--shard and --seed 3", (Named("shard") + " and " + Set("seed", 3)).In(Flags))
 	require.Equal(t, "Seed or Method.Within", Join([]Text{"{seed}", "{within}"}, " or ").In(Go))

@@ -39,7 +39,7 @@ var Table = []Option{
 		Help: "for each row give an interval (a regression) or a set of classes that should hold the target of a share " +
 			"`P` of new rows, by jackknife+ from leave-one-out predictions, or by held-out rows with --calibrate " +
 			"heldout"},
-	{Name: "data", Go: "Data.Source", Values: []string{"digits", "mnist"},
+	{Name: "data", Go: "Data.Source", Python: "X", Values: []string{"digits", "mnist"},
 		Help: "rows from `NAME|DIR|FILE`: digits (synthetic; digits:TRAIN,TEST sets how many), mnist (downloaded once), " +
 			"a directory of IDX files, a CSV file with a header, plain or .gz, or NumPy's .npy or .npz; CSV and .npy " +
 			"files also by a pattern in quotes, 'x-*.npy', or a list a.csv,b.csv (default digits)"},
@@ -54,7 +54,7 @@ var Table = []Option{
 		Help: "tensors of the model that are not parameters, as inspect names them: `NAME,...`"},
 	{Name: "g-prior"},
 	{Name: "host"},
-	{Name: "id", Go: "Data.ID",
+	{Name: "id", Go: "Data.ID", Python: "ids",
 		Help: "`COLUMN` of a CSV file that names the rows and is no feature, or array of a .npz file"},
 	{Name: "index"},
 	{Name: "inducing", Go: "Method.Inducing", Kept: true,
@@ -63,7 +63,7 @@ var Table = []Option{
 	{Name: "inducing-file"},
 	{Name: "influence", Go: "ExplainOptions.Influence"},
 	{Name: "init"},
-	{Name: "input"},
+	{Name: "input", Python: "X"},
 	{Name: "input-columns", Go: "Model.InputColumns",
 		Help: "`INPUT=COLUMNS` of the data that an input of the model takes, by name, a:c or 0-9, for example " +
 			"x=age,income; once for each input (default the columns in order)"},
@@ -103,6 +103,7 @@ var Table = []Option{
 	{Name: "normalized-apart"},
 	{Name: "operators"},
 	{Name: "optimize"},
+	{Name: "out", Python: "path"},
 	{Name: "output", Go: "Model.Output",
 		Help: "`NAME` of the tensor that is the output f: of several outputs, or any inside the graph"},
 	{Name: "outputs", Go: "FitOptions.Outputs", Kept: true,
@@ -110,7 +111,7 @@ var Table = []Option{
 			"top:K, and take the others as one class; all takes every class (default top:10 of more than 100 classes)"},
 	{Name: "page"},
 	{Name: "pool"},
-	{Name: "posterior",
+	{Name: "posterior", Python: "path",
 		Help: "answer from the posterior in `FILE`, which gpexplain fit wrote, instead of fitting one"},
 	{Name: "predictive", Go: "FitOptions.Predictive", Default: "glm", Values: []string{"glm", "bnn", "linear"},
 		Help: "`HOW` predictions are made: glm, of the linearized network; bnn, by drawing parameters and running the " +
@@ -157,7 +158,7 @@ var Table = []Option{
 	{Name: "structure", Go: "FitOptions.Structure", Values: []string{"full", "diag", "block", "kfac", "kfac-damped", "last-layer", "subnetwork", "chain"},
 		Help: "take the posterior over the parameters with the `STRUCTURE` full, diag, block (a block a layer), kfac, " +
 			"kfac-damped, last-layer, subnetwork or chain"},
-	{Name: "target", Go: "Data.Target",
+	{Name: "target", Go: "Data.Target", Python: "y",
 		Help: "target `COLUMN` of a CSV file, or several as a,b, one for each output: numbers, or labels 0 and 1 of " +
 			"which a row has any number (default the last); of .npz the array, of .npy the file"},
 	{Name: "target-mean", Go: "FitOptions.TargetMean", Kept: true,

@@ -156,7 +156,7 @@ func (s *TaskFlags) check() error {
 	case !positive(prior.Precision):
 		return job.Usagef("{prior-precision=%v} must be a positive number", *prior.Precision)
 	case prior.WeightDecay != nil && *prior.WeightDecay == 0:
-		return job.Usagef("{weight-decay} 0 is no prior: training without decay has none that would be known; leave it out, and choose a precision with {tune-prior=loo}")
+		return job.Usagef("{weight-decay=0} is no prior: training without decay has none that would be known; leave it out, and choose a precision with {tune-prior=loo}")
 	case !positive(prior.WeightDecay):
 		return job.Usagef("{weight-decay=%v} must be a positive number", *prior.WeightDecay)
 	case prior.WeightDecay != nil && prior.Precision != nil:

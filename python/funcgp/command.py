@@ -13,7 +13,7 @@ import sysconfig
 import threading
 from typing import IO, Any, Dict, Iterator, List, Mapping, Optional
 
-from .errors import Error, refusal, without_flags
+from .errors import Error, refusal_of
 from .folder import folder, has_surrogates, not_started, path_of, remove
 
 _NAME = "gpexplain.exe" if os.name == "nt" else "gpexplain"
@@ -70,7 +70,8 @@ def flags(options: Mapping[str, Any]) -> List[str]:
 
 
 def start(args: List[str], **options: Any) -> "subprocess.Popen[bytes]":
-    """Starts the command in a session of its own, so that Ctrl-C does not end it."""
+    """Starts the command in a session of its own, so that Ctrl-C does not end it, with messages for Python."""
+    options["env"] = {**options.get("env", os.environ), "FUNCGP_WORDS": "python"}
     try:
         return subprocess.Popen([binary(), *args], start_new_session=True, **options)
     except OSError as e:
@@ -137,10 +138,10 @@ def run(
     if status == 0:
         return [json.loads(line) for line in out.splitlines()]
     last = next(
-        (line for line in reversed(said) if line.startswith("gpexplain: ")),
+        (line for line in reversed(said) if line.startswith(("{", "gpexplain: "))),
         said[-1] if said else f"{verb} ended with status {status}",
     )
-    raise refusal(last, {1: "failed", 2: "bad_argument", 75: "machine"}.get(status, "crashed"), paths)
+    raise refusal_of(last, {1: "failed", 2: "bad_argument", 75: "machine"}.get(status, "crashed"), paths)
 
 
 def _listen(stream: IO[bytes], said: List[str], show: Any) -> None:
@@ -148,7 +149,7 @@ def _listen(stream: IO[bytes], said: List[str], show: Any) -> None:
     for line in stream:
         said.append(line.decode(errors="replace").rstrip())
         if show is not None:
-            show.set_postfix_str(without_flags(said[-1])[:80])
+            show.set_postfix_str(said[-1][:80])
 
 
 def _bar(verb: str) -> Any:

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Mapping, Optional
 
-# Arguments of Python whose names differ from the flags of the command.
-_ARGUMENTS = {
-    "data": "X",
-    "input": "X",
-    "target": "y",
-    "id": "ids",
-    "out": "path",
-    "posterior": "path",
-}
-# The same of members of a request.
+# Arguments whose names differ from members of a request.
 _MEMBERS = {"values": "row", "rows": "X", "without": "rows"}
 
 
@@ -33,7 +25,7 @@ class Error(ValueError):
     def at(self, first: Optional[int]) -> "Error":
         """The same of the rows of X from first on, which one request has, or of the only row."""
         text = str(self)
-        at = re.search(r"the input: file row (\d+)", text)
+        at = re.search(r"the input(?=: )" if first is None else r"the input: file row (\d+)", text)
         if not at:
             return self
         text = text.replace(at[0], "the row" if first is None else f"row {first + int(at[1])} of X")
@@ -49,35 +41,18 @@ class FitWarning(UserWarning):
         self.code = code
 
 
-def argument(flag: str) -> str:
-    """The argument of Python that a flag, without its dashes, is."""
-    return _ARGUMENTS.get(flag, flag.replace("-", "_"))
-
-
-# A flag, and a value of it that is written as it is given.
-_VALUES = "auto|exact|gaussian|heldout|kept|loo|match|minmax|nystrom|no|none|poisson|robust|sample|signed|stated|stratified|yes"
-_FLAG = re.compile(rf"--([a-z][a-z-]*[a-z])(?: (?:({_VALUES})|(\d[\d.e+-]*\d|\d))(?![\w-]))?")
-
-
-def without_flags(text: str) -> str:
-    """A message of the command with arguments in place of flags, such as at="stated"."""
-
-    def said(m: "re.Match[str]") -> str:
-        value = f'="{m[2]}"' if m[2] else f"={m[3]}" if m[3] else ""
-        return argument(m[1]) + value
-
-    return _FLAG.sub(said, text)
-
-
-def refusal(text: str, code: str, paths: Mapping[str, str] = {}, member: Optional[str] = None) -> Error:
+def refusal(text: str, code: str, paths: Mapping[str, str] = {}, argument: Optional[str] = None) -> Error:
     """The error that the command or its server states as "problem; remedy".
 
-    paths are called what they map to; member is what a request has at fault.
+    paths are called what they map to; argument is at fault, or the member of a request.
     """
-    flag = _FLAG.search(text)
-    at_fault = argument(flag[1]) if flag else _MEMBERS.get(member, member) if member else None
-    text = re.sub(r"^gpexplain: ", "", text.strip())
     for path, name in paths.items():
         text = text.replace(path, name)
-    problem, _, remedy = without_flags(text).partition("; ")
-    return Error(code, problem, remedy, at_fault)
+    problem, _, remedy = text.partition("; ")
+    return Error(code, problem, remedy, _MEMBERS.get(argument, argument) if argument else None)
+
+
+def refusal_of(line: str, code: str, paths: Mapping[str, str] = {}) -> Error:
+    """The same of the last line that the command wrote: JSON, or text where it broke off."""
+    said = json.loads(line) if line.startswith("{") else {"message": line.strip().removeprefix("gpexplain: ")}
+    return refusal(said["message"], code, paths, said.get("argument"))

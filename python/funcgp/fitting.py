@@ -10,7 +10,7 @@ import numpy as np
 
 from . import data, export, onnx
 from .command import flags, run
-from .errors import Error, FitWarning, without_flags
+from .errors import Error, FitWarning
 from .folder import folder, path_of, remove
 from .posterior import Posterior
 
@@ -196,7 +196,7 @@ def fit(
             remove(network)
     posterior = Posterior(out, labels)
     for w in made["fit"]["warnings"]:
-        warnings.warn(FitWarning(without_flags(f"{w['text']} {w['remedy']}".strip()), w["code"]), stacklevel=2)
+        warnings.warn(FitWarning(f"{w['text']} {w['remedy']}".strip(), w["code"]), stacklevel=2)
     if export.is_module(model):
         _compare(posterior, model, X)
     return posterior

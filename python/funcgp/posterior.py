@@ -15,7 +15,7 @@ import numpy as np
 
 from . import data
 from .command import flags, run, write
-from .errors import Error, without_flags
+from .errors import Error
 from .folder import folder, path_of, remove
 from .process import Process
 from .results import Explanation, Prediction, Report, Without
@@ -75,7 +75,7 @@ class Posterior:
     @property
     def warnings(self) -> List[str]:
         """What does not go together in the fit."""
-        return [without_flags(f"{w['text']} {w['remedy']}".strip()) for w in self.model["warnings"]]
+        return [f"{w['text']} {w['remedy']}".strip() for w in self.model["warnings"]]
 
     @property
     def _server(self) -> Process:

@@ -13,7 +13,7 @@ import weakref
 from typing import IO, Any, Dict, List, Optional, Tuple, Union
 
 from .command import binary, start
-from .errors import Error, refusal
+from .errors import Error, refusal, refusal_of
 from .folder import folder, no_room
 
 
@@ -105,7 +105,7 @@ class _Running:
             assert self.process.stdout
             if not self.process.stdout.readline():
                 self.process.wait()
-                raise refusal(self.said(), "failed", {name: os.path.basename(file)})
+                raise refusal_of(self.said(), "failed", {name: os.path.basename(file)})
             if not _SOCKETS:
                 with open(self.place, encoding="utf-8") as says:
                     named = json.load(says)
@@ -198,7 +198,7 @@ class Process:
                 return answer
             why = json.loads(answer)["error"]
             if why["code"] not in ("busy", "not_ready") or attempt == 4:
-                raise refusal(why["message"], why["code"], member=why.get("field"))
+                raise refusal(why["message"], why["code"], argument=why.get("field"))
             time.sleep(float(given.get("retry-after", 1)))
         raise AssertionError("unreachable")
 
@@ -231,7 +231,7 @@ class Process:
                     self._running.process.wait(timeout=seconds)
                 except subprocess.TimeoutExpired:
                     return  # it had closed an idle connection
-                self._last = self._running.said()
+                self._last = str(refusal_of(self._running.said(), "crashed"))
                 self._running.stop()
                 self._running = None
 

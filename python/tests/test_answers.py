@@ -10,7 +10,6 @@ import numpy as np
 import funcgp
 from common import fitted, network, rows
 from funcgp.command import flags, run
-from funcgp.errors import without_flags
 
 
 class TestAnswers(unittest.TestCase):
@@ -197,13 +196,24 @@ class TestAnswers(unittest.TestCase):
                 self.assertIn("data:image/png", e.html())
 
     def test_messages(self):
-        for text, want in (
-            ("Give --at stated for the former.", 'Give at="stated" for the former.'),
-            ("name it in --learn (inspect)", "name it in learn (inspect)"),
-            ("--target-sd 1.5 and --target-mean 0", "target_sd=1.5 and target_mean=0"),
-            ("--data with a note", "X with a note"),
+        """The command and its server name arguments, with values as Python writes them."""
+        for options, want in (
+            (dict(method="kept", weight_decay=0), "weight_decay=0 is no prior"),
+            (dict(weight_decay=0), 'choose a precision with tune_prior="loo"'),
+            (dict(method="subset", inducing=0), "inducing=0 must be at least 1"),
+            (dict(inducing="a"), 'invalid argument "a" for "inducing" flag'),
+            (dict(inducing=3), "inducing is for method subset or nystrom, not exact"),
+            (dict(select="strength", method="subset"), 'select="strength" is for method="nystrom": a subset'),
+            (dict(within=-1, method="kept"), "within=-1 must be above 0, and at most"),
+            (dict(within=0.1, method="nystrom", tune_prior="loo"), 'is not for tune_prior="loo"; give method="kept"'),
+            (dict(workers=0), "workers=0 must be 1 to"),
+            (dict(at="stated", tune_prior="loo"), "at and tune_prior exclude each other: both say"),
+            (dict(standardize="magic"), 'standardize "magic" must be auto, yes'),
         ):
-            self.assertEqual(without_flags(text), want)
+            with self.subTest(options=str(options)), self.assertRaises(funcgp.Error) as e:
+                funcgp.fit(network(), self.X, self.y, progress=False, **options)
+            self.assertIn(want, str(e.exception))
+            self.assertIn(e.exception.argument, options)
 
     def test_flags(self):
         got = flags(

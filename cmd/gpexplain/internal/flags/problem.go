@@ -159,13 +159,13 @@ func CheckProblem(c *cobra.Command, s *Common) error {
 	})
 	switch _, known := profiles[s.profile]; {
 	case empty != "":
-		return job.Usagef("--%s is empty; give it a value or leave it out", empty)
+		return job.Usagef("%v is empty; give it a value or leave it out", option.Named(empty))
 	case !known && s.profile != "":
 		return job.NotOneOf("profile", s.profile, slices.Sorted(maps.Keys(profiles)))
 	case set.Changed("workers") && (s.workers < 1 || s.workers > mostWorkers):
-		return job.Usagef("--workers %d must be 1 to %d", s.workers, mostWorkers)
+		return job.Usagef("{workers=%d} must be 1 to %d", s.workers, mostWorkers)
 	case set.Changed("train-count") && s.Data.TrainCount < 1:
-		return job.Usagef("--train-count %d must be at least 1", s.Data.TrainCount)
+		return job.Usagef("{train-count=%d} must be at least 1", s.Data.TrainCount)
 	}
 	o := &s.Fit
 	var err error

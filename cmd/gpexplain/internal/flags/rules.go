@@ -1,7 +1,6 @@
 package flags
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -31,7 +30,7 @@ func Needed(flag, why string) Rule {
 	return func(f *pflag.FlagSet) error {
 		if x := f.Lookup(flag); x.Value.String() == "" {
 			of, _ := pflag.UnquoteUsage(x)
-			return job.Usagef("%s %s is needed: %s", dashed(x), of, why)
+			return job.Usagef("%v %s is needed: %s", dashed(x), of, why)
 		}
 		return nil
 	}
@@ -41,7 +40,7 @@ func Needed(flag, why string) Rule {
 func AtLeast(least int, names ...string) Rule {
 	return each(names, func(_ *pflag.FlagSet, x *pflag.Flag) error {
 		if v, err := strconv.Atoi(x.Value.String()); err != nil || v < least {
-			return job.Usagef("--%s %s must be at least %d", x.Name, x.Value, least)
+			return job.Usagef("%v must be at least %d", option.Set(x.Name, x.Value), least)
 		}
 		return nil
 	})
@@ -52,7 +51,7 @@ func Between(lo, hi float64, closed bool, names ...string) Rule {
 	return each(names, func(_ *pflag.FlagSet, x *pflag.Flag) error {
 		v, err := strconv.ParseFloat(x.Value.String(), 64)
 		if err != nil || !(v > lo && v < hi || closed && v == lo) {
-			return job.Usagef("--%s %s must be %s %v and below %v", x.Name, x.Value, map[bool]string{true: "at least", false: "above"}[closed], lo, hi)
+			return job.Usagef("%v must be %s %v and below %v", option.Set(x.Name, x.Value), map[bool]string{true: "at least", false: "above"}[closed], lo, hi)
 		}
 		return nil
 	})
@@ -73,11 +72,11 @@ func OneOf(flag string, values ...string) Rule {
 }
 
 // Apart is for flags that exclude each other. why says why, from its punctuation on; it may be "".
-func Apart(why string, names ...string) Rule {
+func Apart(why option.Text, names ...string) Rule {
 	return func(f *pflag.FlagSet) error {
 		given := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !is(f, name) })
 		if len(given) > 1 {
-			return job.Usagef("--%s and --%s exclude each other%s", given[0], given[1], why)
+			return job.Usagef("%v and %v exclude each other%v", option.Named(given[0]), option.Named(given[1]), why)
 		}
 		return nil
 	}
@@ -85,7 +84,7 @@ func Apart(why string, names ...string) Rule {
 
 // For is for flags that mean something under a condition alone: one of other flags is given, A B, or has one of some
 // values, A=x|y. why says why, from its punctuation on; it may be "".
-func For(condition, why string, names ...string) Rule {
+func For(condition string, why option.Text, names ...string) Rule {
 	return each(names, func(f *pflag.FlagSet, x *pflag.Flag) error {
 		if holds(f, condition) {
 			return nil
@@ -94,23 +93,23 @@ func For(condition, why string, names ...string) Rule {
 		if name, _, ok := strings.Cut(condition, "="); ok && !strings.Contains(condition, " ") {
 			not = ", not " + f.Lookup(name).Value.String()
 		}
-		return job.Usagef("--%s is for %s%s%s", x.Name, says(condition), not, why)
+		return job.Usagef("%v is for %v%s%v", option.Named(x.Name), says(condition), not, why)
 	})
 }
 
 // Not is for flags that mean nothing under a condition, as of For.
-func Not(condition, why string, names ...string) Rule {
+func Not(condition string, why option.Text, names ...string) Rule {
 	return each(names, func(f *pflag.FlagSet, x *pflag.Flag) error {
 		if !holds(f, condition) {
 			return nil
 		}
-		return job.Usagef("--%s is not for %s%s", x.Name, says(condition), why)
+		return job.Usagef("%v is not for %v%v", option.Named(x.Name), says(condition), why)
 	})
 }
 
 // Refuse is for what cannot be where each of some conditions holds, as of For, or with a ! before it does not. A flag
-// that there is not does neither. In the text, {name} is the value of a flag.
-func Refuse(text string, conditions ...string) Rule {
+// that there is not does neither. In the text, <name> is the value of a flag.
+func Refuse(text option.Text, conditions ...string) Rule {
 	return func(f *pflag.FlagSet) error {
 		for _, one := range conditions {
 			not, ok := strings.CutPrefix(one, "!")
@@ -119,9 +118,9 @@ func Refuse(text string, conditions ...string) Rule {
 				return nil
 			}
 		}
-		return job.Usagef("%s", regexp.MustCompile("{[a-z-]+}").ReplaceAllStringFunc(text, func(name string) string {
-			return f.Lookup(strings.Trim(name, "{}")).Value.String()
-		}))
+		return job.Usagef("%v", option.Text(regexp.MustCompile("<[a-z-]+>").ReplaceAllStringFunc(string(text), func(name string) string {
+			return string(option.Plain(f.Lookup(strings.Trim(name, "<>")).Value.String()))
+		})))
 	}
 }
 
@@ -136,11 +135,11 @@ func Unless(condition string, rules ...Rule) Rule {
 }
 
 // Needs is for a flag that takes another, which why explains.
-func Needs(flag, other, why string) Rule {
+func Needs(flag, other string, why option.Text) Rule {
 	return func(f *pflag.FlagSet) error {
 		if x := f.Lookup(other); is(f, flag) && x.Value.String() == "" {
 			of, _ := pflag.UnquoteUsage(x)
-			return job.Usagef("--%s needs %s %s%s", flag, dashed(x), of, why)
+			return job.Usagef("%v needs %v %s%v", option.Named(flag), dashed(x), of, why)
 		}
 		return nil
 	}
@@ -179,28 +178,38 @@ func holds(f *pflag.FlagSet, condition string) bool {
 }
 
 // says writes a condition out: --a, --b x or y.
-func says(condition string) string {
-	list := strings.Fields(condition)
-	for i, one := range list {
-		name, values, _ := strings.Cut(one, "=")
-		list[i] = strings.TrimSpace(fmt.Sprintf("--%s %s", name, or(strings.Split(values, "|"))))
+func says(condition string) option.Text {
+	var list []option.Text
+	for _, one := range strings.Fields(condition) {
+		name, values, valued := strings.Cut(one, "=")
+		text := option.Named(name)
+		if several := strings.Split(values, "|"); len(several) > 1 {
+			text += " " + or(several)
+		} else if valued {
+			text = option.Set(name, values)
+		}
+		list = append(list, text)
 	}
 	return or(list)
 }
 
 // or lists what one of is meant.
-func or(list []string) string {
+func or[T ~string](list []T) option.Text {
 	last := len(list) - 1
 	if last == 0 {
-		return list[0]
+		return option.Text(list[0])
 	}
-	return strings.Join(list[:last], ", ") + " or " + list[last]
+	var first []option.Text
+	for _, one := range list[:last] {
+		first = append(first, option.Text(one))
+	}
+	return option.Join(first, ", ") + " or " + option.Text(list[last])
 }
 
 // dashed is a flag as the help writes it first: -o, --top.
-func dashed(x *pflag.Flag) string {
+func dashed(x *pflag.Flag) option.Text {
 	if x.Shorthand != "" {
-		return "-" + x.Shorthand
+		return option.Text("-" + x.Shorthand)
 	}
-	return "--" + x.Name
+	return option.Named(x.Name)
 }

@@ -41,6 +41,7 @@ import (
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/sparse/beam/pipeline"
 )
 
@@ -50,7 +51,7 @@ func main() {
 		<-ctx.Done()
 		stop()
 	}()
-	os.Exit(job.Status(os.Stderr, "gpexplain-beam", run(ctx, os.Stdout, os.Stderr, os.Args[1:])))
+	os.Exit(job.Status(os.Stderr, "gpexplain-beam", option.Flags, run(ctx, os.Stdout, os.Stderr, os.Args[1:])))
 }
 
 // runners are those that --runner takes.

@@ -10,13 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // refused runs a command line, whose error is one line, and returns that.
 func refused(t *testing.T, code int, args ...string) string {
 	t.Helper()
 	var out, stderr bytes.Buffer
-	require.Equal(t, code, job.Status(&stderr, "gpexplain-beam", run(t.Context(), &out, &stderr, args)), "%v: %s", args, stderr.String())
+	require.Equal(t, code, job.Status(&stderr, "gpexplain-beam", option.Flags, run(t.Context(), &out, &stderr, args)), "%v: %s", args, stderr.String())
 	require.Empty(t, out.String())
 	require.Equal(t, 1, bytes.Count(stderr.Bytes(), []byte("\n")), stderr.String())
 	return stderr.String()
@@ -48,7 +49,7 @@ func TestRefusals(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, entries)
 	var stderr bytes.Buffer
-	require.Equal(t, 130, job.Status(&stderr, "gpexplain-beam", context.Canceled))
+	require.Equal(t, 130, job.Status(&stderr, "gpexplain-beam", option.Flags, context.Canceled))
 	require.Equal(t, "gpexplain-beam: interrupted\n", stderr.String())
 }
 
