@@ -15,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
@@ -150,13 +151,13 @@ func (p *Posterior) Records(_ context.Context, records []map[string]float64) (*R
 		for j, name := range columns {
 			v, ok := r[name]
 			if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
-				return nil, fmt.Errorf("funcgp: record %d has no number for column %q; give all of %s", i, name, dataset.QuoteList(columns))
+				return nil, fmt.Errorf("funcgp: record %d has no number for column %q; give all of %s", i, name, option.QuoteList(columns))
 			}
 			x.Set(i, j, v)
 		}
 		for name := range r {
 			if len(r) > len(columns) && !slices.Contains(columns, name) {
-				return nil, fmt.Errorf("funcgp: record %d has %q, which is no column of the inputs; leave it out, as they are %s", i, name, dataset.QuoteList(columns))
+				return nil, fmt.Errorf("funcgp: record %d has %q, which is no column of the inputs; leave it out, as they are %s", i, name, option.QuoteList(columns))
 			}
 		}
 	}

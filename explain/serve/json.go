@@ -17,8 +17,8 @@ import (
 
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // Bounds of a request.
@@ -155,7 +155,7 @@ func (ask *request) decode(body []byte, columns []string, d, most int) error {
 func decodeNamed(j *json.Decoder, columns []string, where string) ([]float64, error) {
 	member, _, _ := strings.Cut(where, ":")
 	bad := func(format string, a ...any) error {
-		return refusef(422, "bad_"+member, "%s: %s; give a number for each of %s and nothing else", where, fmt.Sprintf(format, a...), dataset.QuoteList(columns))
+		return refusef(422, "bad_"+member, "%s: %s; give a number for each of %s and nothing else", where, fmt.Sprintf(format, a...), option.QuoteList(columns))
 	}
 	if columns == nil {
 		return nil, refusef(422, "bad_"+member, "%s: the inputs have no names; give a list of numbers", where)
@@ -194,7 +194,7 @@ func decodeNamed(j *json.Decoder, columns []string, where string) ([]float64, er
 		}
 	}
 	if missing != nil {
-		return nil, bad("column %s is missing", dataset.QuoteList(missing))
+		return nil, bad("column %s is missing", option.QuoteList(missing))
 	}
 	return row, nil
 }

@@ -145,11 +145,11 @@ func arraysOfArchive(ctx context.Context, path string, l layout, endings []strin
 		return &arrays{}, nil
 	}
 	if x == "" {
-		return nil, &Error{File: path, Problem: "none of its arrays " + QuoteList(z.Names) + " has a name of inputs", Remedy: "call the inputs x and the targets y"}
+		return nil, &Error{File: path, Problem: "none of its arrays " + option.QuoteList(z.Names) + " has a name of inputs", Remedy: "call the inputs x and the targets y"}
 	}
 	for _, name := range []string{l.target, l.id, l.weight} {
 		if name != "" && l.like == nil && !z.Has(name) && !z.Has(name+end) {
-			return nil, &Error{File: path, Problem: "there is no array " + quote(name), Remedy: option.Textf("choose from %s", QuoteList(z.Names))}
+			return nil, &Error{File: path, Problem: "there is no array " + option.Quote(name), Remedy: option.Textf("choose from %s", option.QuoteList(z.Names))}
 		}
 	}
 	a, own := &arrays{}, []string{end}
@@ -271,7 +271,7 @@ func (t *table) fill(a *arrays) error {
 		t.columns = a.columns.Text
 	}
 	if twice, ok := repeated(t.columns); ok {
-		return t.errorf("rename one", "two columns have the same name %s", quote(twice))
+		return t.errorf("rename one", "two columns have the same name %s", option.Quote(twice))
 	}
 	if err := t.fillWeights(a.weights); err != nil {
 		return err
@@ -347,10 +347,10 @@ func Places(header, want []string, spare []bool, file string, line int) ([]int, 
 		}
 	}
 	if missing != nil {
-		return nil, &Error{File: file, Line: line, Problem: "there is no column " + QuoteList(missing), Remedy: "use the column names of the data, or none"}
+		return nil, &Error{File: file, Line: line, Problem: "there is no column " + option.QuoteList(missing), Remedy: "use the column names of the data, or none"}
 	}
 	if twice != nil {
-		return nil, &Error{File: file, Line: line, Problem: "two columns have the same name " + QuoteList(twice), Remedy: "rename one"}
+		return nil, &Error{File: file, Line: line, Problem: "two columns have the same name " + option.QuoteList(twice), Remedy: "rename one"}
 	}
 	return list, nil
 }

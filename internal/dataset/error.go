@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"strconv"
 	"strings"
 
 	"github.com/funcgp/funcgp/internal/inputfile"
@@ -85,15 +84,6 @@ func openFile(ctx context.Context, path string) (*inputfile.File, error) {
 // interrupted reports whether an error says that a context is done.
 func interrupted(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
-// quote quotes text from a file and cuts it if it is long.
-func quote(s string) string {
-	const most = 40
-	if len(s) > most {
-		s = s[:most] + "..."
-	}
-	return strconv.Quote(s)
 }
 
 // listOf formats values with commas between them and cuts a long list.

@@ -360,7 +360,7 @@ func (o *InputOptions) archive(r seeker, name string) (*Rows, error) {
 		array = "arr_0"
 	}
 	if array == "" {
-		return nil, &Error{File: name, Problem: "none of its arrays " + QuoteList(z.Names) + " has a name of inputs", Remedy: "call the inputs x"}
+		return nil, &Error{File: name, Problem: "none of its arrays " + option.QuoteList(z.Names) + " has a name of inputs", Remedy: "call the inputs x"}
 	}
 	x, err := z.Read(array, o.MaxBytes)
 	if err != nil {

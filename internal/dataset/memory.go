@@ -36,7 +36,7 @@ func Matrices(x, y *mat.Dense, weights []float64, columns []string, shape []int)
 	case columns != nil && len(columns) != dim:
 		return nil, t.errorf("name each", "%d names of columns, but there are %d columns", len(columns), dim)
 	case repeats:
-		return nil, t.errorf("rename one", "two columns have the same name %s", quote(twice))
+		return nil, t.errorf("rename one", "two columns have the same name %s", option.Quote(twice))
 	case weights != nil && len(weights) != n:
 		return nil, t.errorf("give one for each", "%d Weights for %d rows", len(weights), n)
 	}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // isDecimal reports whether a field has only the characters of decimal numbers,
@@ -53,13 +55,13 @@ type decimalCommas struct {
 func (d *decimalCommas) note(field, place string, line int) {
 	whole, part, ok := strings.Cut(field, ",")
 	if strings.Contains(field, ".") && d.point == "" {
-		d.point = fmt.Sprintf("line %d has %s", line, quote(field))
+		d.point = fmt.Sprintf("line %d has %s", line, option.Quote(field))
 	}
 	if !ok {
 		return
 	}
 	if d.comma == "" {
-		d.comma, d.line = fmt.Sprintf("%s: %s", place, quote(field)), line
+		d.comma, d.line = fmt.Sprintf("%s: %s", place, option.Quote(field)), line
 	}
 	whole = strings.TrimLeft(whole, "+-")
 	d.certain = d.certain || len(part) != 3 || whole == "" || whole == "0" || len(whole) > 3
@@ -113,23 +115,23 @@ func (in *records) number(j int, column, field string) (float64, error) {
 	case field == "":
 		e.Problem, e.Remedy = "missing value", "fill it in or leave the row out"
 	case isMissing(field):
-		e.Problem, e.Remedy = quote(field)+" stands for a missing value", "fill it in or leave the row out"
+		e.Problem, e.Remedy = option.Quote(field)+" stands for a missing value", "fill it in or leave the row out"
 	case isDate(field):
-		e.Problem, e.Remedy = quote(field)+" is a date", "write it as a number, such as of days, name another target, or leave the column out"
+		e.Problem, e.Remedy = option.Quote(field)+" is a date", "write it as a number, such as of days, name another target, or leave the column out"
 	case strings.EqualFold(field, "true"), strings.EqualFold(field, "false"):
-		e.Problem, e.Remedy = quote(field)+" is not a number", "write 1 and 0"
+		e.Problem, e.Remedy = option.Quote(field)+" is not a number", "write 1 and 0"
 	case err == nil && !math.IsNaN(v) && !math.IsInf(v, 0):
-		e.Problem, e.Remedy = quote(field)+" is not a decimal number", "write it as 1000, 0.5 or 1.5e-3"
+		e.Problem, e.Remedy = option.Quote(field)+" is not a decimal number", "write it as 1000, 0.5 or 1.5e-3"
 	case err == nil:
-		e.Problem, e.Remedy = quote(field)+" is not finite", "fill it in or leave the row out"
+		e.Problem, e.Remedy = option.Quote(field)+" is not finite", "fill it in or leave the row out"
 	case errors.Is(err, strconv.ErrRange):
-		e.Problem, e.Remedy = quote(field)+" is too large for a float64", "rescale the column"
+		e.Problem, e.Remedy = option.Quote(field)+" is too large for a float64", "rescale the column"
 	case strings.Contains(field, ",") && looksNumeric(field):
-		e.Problem, e.Remedy = quote(field)+" has a comma where a number has a decimal point", "write decimal points, and no separators of thousands"
+		e.Problem, e.Remedy = option.Quote(field)+" has a comma where a number has a decimal point", "write decimal points, and no separators of thousands"
 	case looksNumeric(field):
-		e.Problem, e.Remedy = quote(field)+" is not a decimal number", "write it as 1000, 0.5 or 1.5e-3"
+		e.Problem, e.Remedy = option.Quote(field)+" is not a decimal number", "write it as 1000, 0.5 or 1.5e-3"
 	default:
-		e.Problem, e.Remedy = quote(field)+" is not a number", "code words as numbers, name a column of row names as the ID, or leave the column out"
+		e.Problem, e.Remedy = option.Quote(field)+" is not a number", "code words as numbers, name a column of row names as the ID, or leave the column out"
 	}
 	return 0, e
 }

@@ -102,7 +102,7 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 			for i, f := range fields {
 				v, err := strconv.Atoi(f)
 				if err != nil {
-					return nil, &Error{File: name, Problem: quote(f) + " is not a number of rows", Remedy: "write digits:TRAIN,TEST"}
+					return nil, &Error{File: name, Problem: option.Quote(f) + " is not a number of rows", Remedy: "write digits:TRAIN,TEST"}
 				}
 				n[i] = v
 			}

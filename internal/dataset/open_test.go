@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/testref"
 )
 
@@ -96,8 +97,8 @@ func TestErrorCause(t *testing.T) {
 }
 
 func TestQuoteAndList(t *testing.T) {
-	require.Equal(t, `"a\nb"`, quote("a\nb"))
-	require.Len(t, quote(string(make([]byte, 1000))), 2+4*40+3)
+	require.Equal(t, `"a\nb"`, option.Quote("a\nb"))
+	require.Len(t, option.Quote(string(make([]byte, 1000))), 2+4*40+3)
 	require.Equal(t, "4,9", listOf([]int{4, 9}, strconv.Itoa))
 	require.Contains(t, listOf(make([]int, 1000), strconv.Itoa), "...")
 }

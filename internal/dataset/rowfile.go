@@ -443,7 +443,7 @@ func (f *tableRows) fill(ctx context.Context, t *table, c *columns, _ map[string
 		case c.spare != nil && c.spare[k]:
 			t.isText(k)
 		default:
-			return fail("code words as numbers, name a column of row names as the ID, or leave the column out", "column %s is text", quote(c.header[j]))
+			return fail("code words as numbers, name a column of row names as the ID, or leave the column out", "column %s is text", option.Quote(c.header[j]))
 		}
 	}
 	text := func(j int) ([]string, error) {
@@ -477,7 +477,7 @@ func (f *tableRows) fill(ctx context.Context, t *table, c *columns, _ map[string
 			break
 		}
 		if f.file.IsText(j) {
-			return fail("name targets that are numbers, or one of words", "column %s is text", quote(c.header[j]))
+			return fail("name targets that are numbers, or one of words", "column %s is text", option.Quote(c.header[j]))
 		}
 		column, err := numbers(j)
 		if err != nil {

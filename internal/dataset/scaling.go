@@ -272,7 +272,7 @@ func splitFloats(text string) ([]float64, error) {
 	for i, f := range fields {
 		v, err := strconv.ParseFloat(f, 64)
 		if err != nil || bad(v) {
-			return nil, fmt.Errorf("dataset: scaling holds %s, want a finite number", quote(f))
+			return nil, fmt.Errorf("dataset: scaling holds %s, want a finite number", option.Quote(f))
 		}
 		out[i] = v
 	}
@@ -329,7 +329,7 @@ func ReadScaling(ctx context.Context, path string) (*ScalingFile, error) {
 			}
 			object, ok := v.(map[string]any)
 			if !ok {
-				return nil, &Error{File: path, Place: quote(key), Problem: "is no object", Remedy: scalingRemedy}
+				return nil, &Error{File: path, Place: option.Quote(key), Problem: "is no object", Remedy: scalingRemedy}
 			}
 			if *part, err = s.part(object, key); err != nil {
 				return nil, err
@@ -337,7 +337,7 @@ func ReadScaling(ctx context.Context, path string) (*ScalingFile, error) {
 			delete(top, key)
 		}
 		for _, key := range slices.Sorted(maps.Keys(top)) {
-			return nil, &Error{File: path, Place: quote(key), Problem: "is beside inputs and targets", Remedy: scalingRemedy}
+			return nil, &Error{File: path, Place: option.Quote(key), Problem: "is beside inputs and targets", Remedy: scalingRemedy}
 		}
 		return s, nil
 	}
@@ -357,14 +357,14 @@ func (s *ScalingFile) part(object map[string]any, within string) (*scalingPart, 
 			continue // such as scikit-learn's var_ and n_samples_seen_
 		}
 		if found[which] != nil {
-			return nil, &Error{File: s.path, Place: quote(key), Problem: "is a second list of the same kind", Remedy: scalingRemedy}
+			return nil, &Error{File: s.path, Place: option.Quote(key), Problem: "is a second list of the same kind", Remedy: scalingRemedy}
 		}
 		found[which] = object[key]
 	}
 	if found[0] == nil && found[1] == nil {
 		e := &Error{File: s.path, Problem: "holds neither means nor deviations", Remedy: scalingRemedy}
 		if within != "" {
-			e.Place = quote(within)
+			e.Place = option.Quote(within)
 		}
 		return nil, e
 	}
@@ -434,11 +434,11 @@ func (s *ScalingFile) numbers(v any, what string, columns []string, none float64
 				return fail("names of columns, but pictures have none")
 			}
 			if j < 0 {
-				return nil, &Error{File: s.path, Place: what, Problem: "there is no column " + quote(name), Remedy: option.Textf("choose from %s", QuoteList(columns))}
+				return nil, &Error{File: s.path, Place: what, Problem: "there is no column " + option.Quote(name), Remedy: option.Textf("choose from %s", option.QuoteList(columns))}
 			}
 			x, ok := v[name].(float64)
 			if !ok {
-				return fail(quote(name) + " is no number")
+				return fail(option.Quote(name) + " is no number")
 			}
 			out[j] = x
 		}

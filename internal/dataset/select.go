@@ -186,7 +186,7 @@ func readRows(r io.Reader, name string) ([]int, error) {
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			return nil, &Error{File: name, Line: line, Problem: quote(text) + " is not a row number", Remedy: "write one number, 0 or more, a line"}
+			return nil, &Error{File: name, Line: line, Problem: option.Quote(text) + " is not a row number", Remedy: "write one number, 0 or more, a line"}
 		}
 		if len(rows) == maxRows {
 			return nil, &Error{File: name, Line: line, Problem: fmt.Sprintf("more than %d row numbers", maxRows), Remedy: "list each row once"}

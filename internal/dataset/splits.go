@@ -63,13 +63,13 @@ func readSplits(r io.Reader, name string, k, n int) (map[string][]int, error) {
 		part := strings.TrimSpace(rec[2])
 		switch {
 		case noSplit != nil || split < 0:
-			return fail(0, quote(rec[0])+" is not a split number", "write 0 or more")
+			return fail(0, option.Quote(rec[0])+" is not a split number", "write 0 or more")
 		case noRow != nil || row < 0:
-			return fail(1, quote(rec[1])+" is not a row number", "write the 0-based row of the data file")
+			return fail(1, option.Quote(rec[1])+" is not a row number", "write the 0-based row of the data file")
 		case row >= n:
 			return fail(1, fmt.Sprintf("row %d is past the end: the data have rows 0 to %d", row, n-1), "take both files from the same source")
 		case part != "train" && part != "valid" && part != "test":
-			return fail(2, quote(rec[2])+" is not a part", "write train, valid or test")
+			return fail(2, option.Quote(rec[2])+" is not a part", "write train, valid or test")
 		case split != k:
 			if !slices.Contains(others, split) {
 				others = append(others, split)

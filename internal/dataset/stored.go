@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // Stored holds rows of a data set without the files from which they were read.
@@ -108,7 +110,7 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 	case !slices.Equal(r.Shape, d.Shape):
 		return fail("have inputs of shape %v, those of %s have %v", r.Shape, d.Source, d.Shape)
 	case !slices.Equal(r.Columns, d.Columns):
-		return fail("have columns %s, those of %s are %s", QuoteList(r.Columns), d.Source, QuoteList(d.Columns))
+		return fail("have columns %s, those of %s are %s", option.QuoteList(r.Columns), d.Source, option.QuoteList(d.Columns))
 	}
 	for i, row := range r.Rows {
 		if row < 0 || row == math.MaxInt || i > 0 && row <= r.Rows[i-1] {
@@ -127,7 +129,7 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 			}
 			k, ok := slices.BinarySearch(d.Names, norm.NFC.String(r.Names[s.Labels[i]]))
 			if !ok {
-				return fail("have the label %s, which those of %s do not have", quote(r.Names[s.Labels[i]]), d.Source)
+				return fail("have the label %s, which those of %s do not have", option.Quote(r.Names[s.Labels[i]]), d.Source)
 			}
 			s.Labels[i] = k
 		}

@@ -147,7 +147,7 @@ func (t *table) fillFrom(in *records, c *columns, words map[string]string, most 
 				t.isText(k)
 			}
 			if c.grey && v != float64(byte(min(max(v, 0), 255))) {
-				return &Error{File: in.name, Line: in.line(j), Place: place(j, c.header[j]), Problem: quote(rec[j]) + " is not a grey level", Remedy: "write integers from 0 to 255"}
+				return &Error{File: in.name, Line: in.line(j), Place: place(j, c.header[j]), Problem: option.Quote(rec[j]) + " is not a grey level", Remedy: "write integers from 0 to 255"}
 			}
 			if t.far == nil {
 				t.x = append(t.x, v)
@@ -157,7 +157,7 @@ func (t *table) fillFrom(in *records, c *columns, words map[string]string, most 
 			field := strings.TrimSpace(rec[j])
 			word := len(c.target) == 1 && isWord(field, in.Comma)
 			if _, known := words[field]; word && !known && isMissing(field) {
-				return &Error{File: in.name, Line: in.line(j), Place: place(j, c.header[j]), Problem: quote(field) + " stands for a missing value",
+				return &Error{File: in.name, Line: in.line(j), Place: place(j, c.header[j]), Problem: option.Quote(field) + " stands for a missing value",
 					Remedy: "fill it in or leave the row out, or name it among the classes if it is one"}
 			}
 			if t.n > 0 && field != "" && word != (t.words != nil) && (word || numbers([]string{field}, in.Comma) == 1) {
@@ -165,11 +165,11 @@ func (t *table) fillFrom(in *records, c *columns, words map[string]string, most 
 				if word {
 					kind, others = "is not a number", "numbers"
 				}
-				return &Error{File: in.name, Line: in.line(j), Place: place(j, c.header[j]), Problem: fmt.Sprintf("%s %s, but the targets above it are %s", quote(field), kind, others),
+				return &Error{File: in.name, Line: in.line(j), Place: place(j, c.header[j]), Problem: fmt.Sprintf("%s %s, but the targets above it are %s", option.Quote(field), kind, others),
 					Remedy: "write all of them as numbers, or all of them as words"}
 			}
 			if word && !utf8.ValidString(field) {
-				return &Error{File: in.name, Line: in.line(j), Place: place(j, c.header[j]), Problem: quote(field) + " is not in UTF-8", Remedy: utf8Remedy}
+				return &Error{File: in.name, Line: in.line(j), Place: place(j, c.header[j]), Problem: option.Quote(field) + " is not in UTF-8", Remedy: utf8Remedy}
 			}
 			if word {
 				field = norm.NFC.String(field)
@@ -192,7 +192,7 @@ func (t *table) fillFrom(in *records, c *columns, words map[string]string, most 
 		if c.weight >= 0 {
 			v, err := in.number(c.weight, c.header[c.weight], strings.TrimSpace(rec[c.weight]))
 			if err == nil && v < 0 {
-				err = &Error{File: in.name, Line: in.line(c.weight), Place: place(c.weight, c.header[c.weight]), Problem: quote(rec[c.weight]) + " is less than 0", Remedy: weightsRemedy}
+				err = &Error{File: in.name, Line: in.line(c.weight), Place: place(c.weight, c.header[c.weight]), Problem: option.Quote(rec[c.weight]) + " is less than 0", Remedy: weightsRemedy}
 			}
 			if err != nil {
 				return err
@@ -238,7 +238,7 @@ func (t *table) leaveOut(used ...*columns) {
 	t.x = keep(t.x[:0], t.x, func(i int) bool { return !drop[i%d] })
 	kept := func(k int) bool { return !drop[k] }
 	left := keep(nil, t.columns, func(k int) bool { return drop[k] })
-	t.notes = append(t.notes, "no input takes "+QuoteList(left)+", where text stands")
+	t.notes = append(t.notes, "no input takes "+option.QuoteList(left)+", where text stands")
 	t.all, t.columns, t.spare, t.text = t.columns, keep(nil, t.columns, kept), keep(nil, t.spare, kept), nil
 	for _, c := range used {
 		c.features, c.spare = keep(nil, c.features, kept), keep(nil, c.spare, kept)
@@ -280,9 +280,9 @@ func (c *columns) check(in *records, rec []string) error {
 	}
 	switch {
 	case strings.HasPrefix(c.header[0], "#"):
-		e.Problem, e.Remedy = e.Problem+fmt.Sprintf(" (%s)", quote(c.header[0])), "take out lines of comments, and begin the file with the names of the columns"
+		e.Problem, e.Remedy = e.Problem+fmt.Sprintf(" (%s)", option.Quote(c.header[0])), "take out lines of comments, and begin the file with the names of the columns"
 	case strings.HasPrefix(strings.TrimSpace(rec[0]), "#"):
-		e.Problem, e.Remedy = "a line of comment: "+quote(strings.Join(rec, string(in.Comma))), "take it out"
+		e.Problem, e.Remedy = "a line of comment: "+option.Quote(strings.Join(rec, string(in.Comma))), "take it out"
 	}
 	return e
 }
@@ -321,17 +321,17 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 		header = header[:len(header)-1] // the line ends in a separator
 	}
 	if isRow(header, comma) {
-		return fail("begin the file with a header line", "numbers where the column names should be: %s", QuoteList(header))
+		return fail("begin the file with a header line", "numbers where the column names should be: %s", option.QuoteList(header))
 	}
 	for j, h := range header {
 		if !utf8.ValidString(h) {
-			return fail(utf8Remedy, "the name of column %d, %s, is not in UTF-8", j+1, quote(h))
+			return fail(utf8Remedy, "the name of column %d, %s, is not in UTF-8", j+1, option.Quote(h))
 		}
 	}
 	seen := map[string]int{}
 	for j, h := range header {
 		if i, ok := seen[h]; ok {
-			return fail("rename one", "columns %d and %d have the same name %s", i+1, j+1, quote(h))
+			return fail("rename one", "columns %d and %d have the same name %s", i+1, j+1, option.Quote(h))
 		}
 		seen[h] = j
 	}
@@ -342,7 +342,7 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 		for i, want := range l.like.columns {
 			j, ok := seen[want]
 			if !ok {
-				return fail("give both files the same columns", "the feature columns are not those of %s: feature %d, %s, is missing", l.like.file, i, quote(want))
+				return fail("give both files the same columns", "the feature columns are not those of %s: feature %d, %s, is missing", l.like.file, i, option.Quote(want))
 			}
 			c.features, used[j] = append(c.features, j), true
 		}
@@ -352,7 +352,7 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 			}
 		}
 		if n := len(c.target); n != 0 && n != len(l.like.targets) {
-			return fail("give all of them, or none where the targets are unknown", "%d of the target columns %s", n, QuoteList(l.like.targets))
+			return fail("give all of them, or none where the targets are unknown", "%d of the target columns %s", n, option.QuoteList(l.like.targets))
 		}
 		for j, h := range header {
 			if j == c.id || j == c.weight || used[j] || slices.Contains(l.like.all, h) {
@@ -360,9 +360,9 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 			}
 			remedy := option.Text("leave it out, or name it as the ID if it names the rows")
 			if c.target == nil {
-				remedy = option.Textf("call it %s if it is the target, name it as the ID if it names the rows, else leave it out", QuoteList(l.like.targets))
+				remedy = option.Textf("call it %s if it is the target, name it as the ID if it names the rows, else leave it out", option.QuoteList(l.like.targets))
 			}
-			return fail(remedy, "column %s is not in %s", quote(h), l.like.file)
+			return fail(remedy, "column %s is not in %s", option.Quote(h), l.like.file)
 		}
 		return c, nil
 	}
@@ -375,11 +375,11 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 		at   int
 	}{{l.id, c.id}, {l.weight, c.weight}} {
 		if of.name != "" && of.at < 0 {
-			return fail(option.Textf("choose from %s", QuoteList(header)), "there is no column %s", quote(of.name))
+			return fail(option.Textf("choose from %s", option.QuoteList(header)), "there is no column %s", option.Quote(of.name))
 		}
 	}
 	if c.id >= 0 && c.id == c.weight {
-		return fail("name each column once", "column %s is asked for twice, as the ID and as the weights", quote(l.id))
+		return fail("name each column once", "column %s is asked for twice, as the ID and as the weights", option.Quote(l.id))
 	}
 	own := func(j int) bool { return j == c.id || j == c.weight }
 	if j := slices.Index(header, l.target); l.target != "" && j >= 0 && !own(j) {
@@ -394,10 +394,10 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 		for field := range strings.SplitSeq(l.target, ",") {
 			j := slices.Index(header, strings.TrimSpace(field))
 			if j < 0 {
-				return fail(option.Textf("choose from %s", QuoteList(header)), "there is no column %s", quote(strings.TrimSpace(field)))
+				return fail(option.Textf("choose from %s", option.QuoteList(header)), "there is no column %s", option.Quote(strings.TrimSpace(field)))
 			}
 			if own(j) || slices.Contains(c.target, j) {
-				return fail("name each column once", "column %s is asked for twice, as a target and as a target, the ID or the weights", quote(header[j]))
+				return fail("name each column once", "column %s is asked for twice, as a target and as a target, the ID or the weights", option.Quote(header[j]))
 			}
 			c.target = append(c.target, j)
 		}
@@ -451,18 +451,4 @@ func isRow(header []string, comma rune) bool {
 		}
 	}
 	return false
-}
-
-// QuoteList quotes the first names of a list.
-func QuoteList(names []string) string {
-	const most = 12
-	var q []string
-	for i, n := range names {
-		if i == most {
-			q = append(q, "...")
-			break
-		}
-		q = append(q, quote(n))
-	}
-	return strings.Join(q, ", ")
 }

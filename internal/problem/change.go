@@ -149,7 +149,7 @@ func (p *Problem) WithRows(ctx context.Context, c *job.Job, name, index string) 
 		case d.Images() != added.Images() || !slices.Equal(added.Shape, d.Shape) && d.Images():
 			return nil, job.FullErrorf("{append=%s}: a row has the shape %v, but those of %s have %v; give rows like these", name, added.Shape, d.Source, d.Shape)
 		case !slices.Equal(added.Columns, d.Columns):
-			return nil, job.FullErrorf("{append=%s}: its columns are %s, but those of %s are %s; give rows like these, with {target} and {id} where the columns are not told apart", name, dataset.QuoteList(added.Columns), d.Source, dataset.QuoteList(d.Columns))
+			return nil, job.FullErrorf("{append=%s}: its columns are %s, but those of %s are %s; give rows like these, with {target} and {id} where the columns are not told apart", name, option.QuoteList(added.Columns), d.Source, option.QuoteList(d.Columns))
 		case (added.Names != nil) != (d.Names != nil) || p.Task.Classes != nil && !added.IntegerLabels:
 			return nil, job.FullErrorf("{append=%s}: its labels are of another kind than those of %s; write both in one way", name, d.Source)
 		case len(added.Train.Shares)*d.Train.Len() != len(d.Train.Shares)*added.Train.Len():

@@ -34,7 +34,7 @@ func (m *Model) withColumns(c *job.Job, f *ModelFlags, d *dataset.Data) (*Model,
 			}
 		}
 		if wrong != "" {
-			return nil, option.Errorf("{input-columns=%q}: there is no column or range of columns %q; %s has %s", name+"="+f.InputColumns[name], wrong, d.Source, dataset.QuoteList(d.Columns))
+			return nil, option.Errorf("{input-columns=%q}: there is no column or range of columns %q; %s has %s", name+"="+f.InputColumns[name], wrong, d.Source, option.QuoteList(d.Columns))
 		}
 	}
 	if len(f.InputColumns) == 0 {
@@ -132,7 +132,7 @@ func (m *Model) explainField(f *ModelFlags, defaulted bool, err error) error {
 	case len(names) == d:
 		e.Remedy = option.Textf("give %s, which leaves out what is no number", columnsFlag(inputs[0].Name, names, at.Features))
 	case len(names) > d:
-		e.Remedy = option.Textf("say with {input-columns=%s=COLUMNS} which %d of them the network takes: %s", inputs[0].Name, d, dataset.QuoteList(names))
+		e.Remedy = option.Textf("say with {input-columns=%s=COLUMNS} which %d of them the network takes: %s", inputs[0].Name, d, option.QuoteList(names))
 	}
 	return err
 }

@@ -105,7 +105,7 @@ func checkLeftOut(c *job.Job, m *Model, d *dataset.Data, classes []int, parts ..
 			}
 		}
 		text := fmt.Sprintf("%s of the %s %s rows are of no class that %s tells apart (%s): their labels are %s%s",
-			job.Count(left), job.Count(rows), part.Part, m.Name, job.Cut(classText(classes, d), 60), dataset.QuoteList(unknown), empty)
+			job.Count(left), job.Count(rows), part.Part, m.Name, job.Cut(classText(classes, d), 60), option.QuoteList(unknown), empty)
 		if empty != "" || float64(left) > mostLeftOut*float64(rows) {
 			return option.Errorf("%s: %s; correct the labels, or give {classes}, which leaves other rows out", part.File, text)
 		}

@@ -247,7 +247,7 @@ func chooseTask(c *job.Job, f *TaskFlags, data *DataFlags, m *Model, d *dataset.
 	name := cmp.Or(f.Likelihood, m.Meta.Likelihood)
 	if row, ok := d.SeveralLabels(); ok && name == "" {
 		name = "bernoulli"
-		c.Note("%s: the target columns %s are labels of which a row has any number (row %d of the %s rows has other than a single one); {likelihood=gaussian} takes them as numbers", d.Source, dataset.QuoteList(d.TargetColumns), row, d.Train.Part)
+		c.Note("%s: the target columns %s are labels of which a row has any number (row %d of the %s rows has other than a single one); {likelihood=gaussian} takes them as numbers", d.Source, option.QuoteList(d.TargetColumns), row, d.Train.Part)
 	}
 	t := &Task{}
 	if name == "" {
@@ -307,7 +307,7 @@ func chooseTask(c *job.Job, f *TaskFlags, data *DataFlags, m *Model, d *dataset.
 		if _, ok := d.SeveralLabels(); ok && d.Train.Width() == m.Outputs {
 			remedy = "give {likelihood=bernoulli} for any number of labels a row, or name its column with {target}"
 		}
-		return nil, option.Errorf("%s: %d targets a row, %s, but the %s likelihood takes one label; %s", d.Source, d.Train.Width(), dataset.QuoteList(d.TargetColumns), name, remedy)
+		return nil, option.Errorf("%s: %d targets a row, %s, but the %s likelihood takes one label; %s", d.Source, d.Train.Width(), option.QuoteList(d.TargetColumns), name, remedy)
 	case !d.IntegerLabels:
 		remedy := targetRemedy(d, m, max(m.Outputs, 2))
 		if m.Outputs == 1 {
