@@ -1,20 +1,18 @@
 package result
 
-import "github.com/funcgp/funcgp/linearize"
-
 // An Evidence has the log evidences of a model for its training rows, in nats.
 type Evidence struct {
 	Schema string `json:"schema"`
 	EvidenceValues
-	LogLikelihood  Float              `json:"log_likelihood"` // the parts of AtTheta
-	Scatter        Float              `json:"scatter"`
-	LogDet         Float              `json:"log_det"`
-	PriorPrecision Float              `json:"prior_precision"`
-	NoiseVariance  Float              `json:"noise_variance"` // null where the likelihood has none
-	Method         string             `json:"method"`
-	Bound          string             `json:"bound"` // of at_theta
-	Warnings       linearize.Warnings `json:"warnings"`
-	Remarks        linearize.Warnings `json:"remarks,omitempty"`
+	LogLikelihood  Float    `json:"log_likelihood"` // the parts of AtTheta
+	Scatter        Float    `json:"scatter"`
+	LogDet         Float    `json:"log_det"`
+	PriorPrecision Float    `json:"prior_precision"`
+	NoiseVariance  Float    `json:"noise_variance"` // null where the likelihood has none
+	Method         string   `json:"method"`
+	Bound          string   `json:"bound"` // of at_theta
+	Warnings       Warnings `json:"warnings"`
+	Remarks        Warnings `json:"remarks,omitempty"`
 
 	PriorPrecisionOrigin string         `json:"prior_precision_origin"`
 	Prior                *Prior         `json:"prior,omitempty"` // nil where all parameters have PriorPrecision

@@ -35,11 +35,14 @@ var alarms = []string{"bad-fit", "class-order", "loss-flattened", "loss-weighted
 // remarks are the codes of warnings that say how something was read or chosen: nothing is wrong.
 var remarks = []string{"given-precision", "head", "method-chosen", "not-concave", "remainder", "rounding-steps", "shared-tensor", "taken-for-constants", "taken-for-parameters", "unused-input"}
 
+// Warnings are written as JSON by their codes and texts.
+type Warnings = linearize.Warnings
+
 // IsRemark tells whether a warning says only how something was read or chosen.
 func IsRemark(w error) bool { return slices.Contains(remarks, linearize.WarningOf(w).Code) }
 
 // Remarks takes the remarks out of a list of warnings.
-func Remarks(list linearize.Warnings) (warnings, remarks linearize.Warnings) {
+func Remarks(list Warnings) (warnings, remarks linearize.Warnings) {
 	for _, w := range list {
 		if IsRemark(w) {
 			remarks = append(remarks, w)
@@ -93,22 +96,22 @@ type Preflight struct {
 
 // Fit describes the posterior.
 type Fit struct {
-	Examples       int                `json:"examples"`
-	Outputs        int                `json:"outputs"`
-	Parameters     int                `json:"parameters"`
-	PriorPrecision Float              `json:"prior_precision"` // NaN if parameters have different ones
-	Refit          bool               `json:"refit"`
-	Method         string             `json:"method"`        // exact, kept, subset, nystrom, parameters, weights or labels
-	Inducing       Index              `json:"inducing"`      // M; -1 without inducing examples
-	TraceError     Float              `json:"trace_error"`   // tr(K − Q)/tr K over the training examples; NaN for a subset
-	GradientNorm   Float              `json:"gradient_norm"` // of the MAP objective at θ*
-	LogEvidence    Float              `json:"log_evidence"`
-	Bound          string             `json:"bound"` // whether log_evidence bounds the exact one: lower, upper or none
-	LogDet         Float              `json:"log_det"`
-	LogLikelihood  Float              `json:"log_likelihood"`
-	Scatter        Float              `json:"scatter"`
-	Warnings       linearize.Warnings `json:"warnings"`
-	Remarks        linearize.Warnings `json:"remarks,omitempty"` // how the network was read and the fit chosen, where nothing is wrong
+	Examples       int      `json:"examples"`
+	Outputs        int      `json:"outputs"`
+	Parameters     int      `json:"parameters"`
+	PriorPrecision Float    `json:"prior_precision"` // NaN if parameters have different ones
+	Refit          bool     `json:"refit"`
+	Method         string   `json:"method"`        // exact, kept, subset, nystrom, parameters, weights or labels
+	Inducing       Index    `json:"inducing"`      // M; -1 without inducing examples
+	TraceError     Float    `json:"trace_error"`   // tr(K − Q)/tr K over the training examples; NaN for a subset
+	GradientNorm   Float    `json:"gradient_norm"` // of the MAP objective at θ*
+	LogEvidence    Float    `json:"log_evidence"`
+	Bound          string   `json:"bound"` // whether log_evidence bounds the exact one: lower, upper or none
+	LogDet         Float    `json:"log_det"`
+	LogLikelihood  Float    `json:"log_likelihood"`
+	Scatter        Float    `json:"scatter"`
+	Warnings       Warnings `json:"warnings"`
+	Remarks        Warnings `json:"remarks,omitempty"` // how the network was read and the fit chosen, where nothing is wrong
 
 	Structure  string `json:"structure,omitempty"`  // of the precision of the parameters, with the method weights
 	Predictive string `json:"predictive,omitempty"` // bnn or linear; empty is glm, the predictive of the linearized network

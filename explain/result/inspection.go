@@ -1,26 +1,24 @@
 package result
 
-import "github.com/funcgp/funcgp/linearize"
-
 // An Inspection says what a model is made of.
 type Inspection struct {
-	Schema     string             `json:"schema"`
-	Model      string             `json:"model"`
-	Producer   string             `json:"producer"`
-	Opset      int64              `json:"opset"`
-	Input      []int              `json:"input"`
-	Inputs     []ModelInput       `json:"inputs"`
-	Files      []string           `json:"external_files,omitempty"`
-	Outputs    int                `json:"outputs"`
-	Parameters int                `json:"parameters"`
-	Head       *Head              `json:"head,omitempty"` // nil where the network ends with no such function
-	Operators  map[string]int     `json:"operators"`      // how often each occurs
-	Tensors    []Tensor           `json:"tensors"`        // the parameters
-	Fixed      []string           `json:"fixed"`          // names of tensors that are no parameters
-	Decisions  []Decision         `json:"decisions"`
-	Metadata   map[string]string  `json:"metadata"`
-	Warnings   linearize.Warnings `json:"warnings"`
-	Normalized []string           `json:"normalized_layers"` // nil where they were not looked for
+	Schema     string            `json:"schema"`
+	Model      string            `json:"model"`
+	Producer   string            `json:"producer"`
+	Opset      int64             `json:"opset"`
+	Input      []int             `json:"input"`
+	Inputs     []ModelInput      `json:"inputs"`
+	Files      []string          `json:"external_files,omitempty"`
+	Outputs    int               `json:"outputs"`
+	Parameters int               `json:"parameters"`
+	Head       *Head             `json:"head,omitempty"` // nil where the network ends with no such function
+	Operators  map[string]int    `json:"operators"`      // how often each occurs
+	Tensors    []Tensor          `json:"tensors"`        // the parameters
+	Fixed      []string          `json:"fixed"`          // names of tensors that are no parameters
+	Decisions  []Decision        `json:"decisions"`
+	Metadata   map[string]string `json:"metadata"`
+	Warnings   Warnings          `json:"warnings"`
+	Normalized []string          `json:"normalized_layers"` // nil where they were not looked for
 }
 
 // A Head is the function at the end of a network.

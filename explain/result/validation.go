@@ -1,14 +1,12 @@
 package result
 
-import "github.com/funcgp/funcgp/linearize"
-
 // A Validation compares a posterior with the one of weight space, and with its own sums over training rows.
 type Validation struct {
-	Schema   string             `json:"schema"`
-	OK       bool               `json:"ok"` // of all Rows
-	Rows     []Comparison       `json:"rows"`
-	Warnings linearize.Warnings `json:"warnings"`
-	Fit      *Fit               `json:"fit,omitempty"` // nil for the exact method
+	Schema   string       `json:"schema"`
+	OK       bool         `json:"ok"` // of all Rows
+	Rows     []Comparison `json:"rows"`
+	Warnings Warnings     `json:"warnings"`
+	Fit      *Fit         `json:"fit,omitempty"` // nil for the exact method
 
 	LeaveOneOut *LeaveOneOut `json:"leave_one_out,omitempty"` // of the exact method, else nil
 	Preflight   *Preflight   `json:"preflight"`
