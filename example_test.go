@@ -507,6 +507,16 @@ func ExamplePosterior_Hold() {
 	// Output: <nil>
 }
 
+// Whether inputs are grey levels from 0 to 255, for a service that checks numbers of its own.
+func ExamplePosterior_GreyLevels() {
+	ctx := context.Background()
+	p, q := digits(ctx), table(ctx)
+	defer p.Close()
+	defer q.Close()
+	fmt.Println(p.GreyLevels(), q.GreyLevels())
+	// Output: true false
+}
+
 // Whether pictures are light on dark, as those of MNIST.
 func ExamplePosterior_Dark() {
 	ctx := context.Background()
@@ -756,7 +766,7 @@ func ExamplePosterior_Picture() {
 	ctx := context.Background()
 	p := digits(ctx)
 	defer p.Close()
-	rows, err := p.Picture(ctx, drawn())
+	rows, err := p.Picture(ctx, drawn(), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -782,6 +792,23 @@ func ExamplePosterior_Predict() {
 	// Output:
 	// row 6: 4 with probability 0.74 ± 0.39, by the network alone 1.00; novelty 0.82
 	// row 24: 9 with probability 0.74 ± 0.40, by the network alone 1.00; novelty 0.80
+}
+
+// A service reads files of any kind, in bounded memory.
+func ExamplePosterior_Read() {
+	ctx := context.Background()
+	p := table(ctx)
+	defer p.Close()
+	rows, err := p.Read(ctx, strings.NewReader("b,a\n2,1\n"), &funcgp.ReadOptions{Name: "the upload", MaxBytes: 1 << 20})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%.2f\n", must(p.Predict(ctx, rows))[0].ObservationMean[0])
+	_, err = p.Read(ctx, strings.NewReader("b,a\n2,\n"), &funcgp.ReadOptions{Name: "the upload"})
+	fmt.Println(err)
+	// Output:
+	// 0.26
+	// funcgp: the upload:2: column 2 (a): missing value; fill it in or leave the row out
 }
 
 // A table with a header, whose columns may be in any order and among others.
@@ -934,6 +961,25 @@ func ExamplePosterior_Remarks() {
 	// remainder: value 0.52, limit 0.20
 }
 
+// Which part of the data rows are of.
+func ExampleRows_Part() {
+	ctx := context.Background()
+	p := digits(ctx)
+	defer p.Close()
+	fmt.Println(must(p.TestRows(ctx, 6)).Part(), must(p.Picture(ctx, drawn(), nil)).Part())
+	// Output: test file
+}
+
+// Errors call rows what a program calls them.
+func ExampleRows_Called() {
+	ctx := context.Background()
+	p := table(ctx)
+	defer p.Close()
+	rows := must(p.Rows(ctx, mat.NewDense(1, 2, nil)))
+	fmt.Println(rows.Name(0), "and", rows.Called("the request").Name(0))
+	// Output: the rows and the request
+}
+
 func ExampleRows_Len() {
 	ctx := context.Background()
 	p := digits(ctx)
@@ -957,7 +1003,7 @@ func ExampleRows_Notes() {
 	ctx := context.Background()
 	p := digits(ctx)
 	defer p.Close()
-	fmt.Println(must(p.Picture(ctx, drawn())).Notes())
+	fmt.Println(must(p.Picture(ctx, drawn(), nil)).Notes())
 	// Output:
 	// [the picture: inverted, since its border has grey level 255, that of the training pictures 0]
 }

@@ -1,6 +1,7 @@
 package funcgp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"image"
@@ -35,6 +36,16 @@ func (r *Rows) Slice(lo, hi int) *Rows { return &Rows{r.asked.Slice(lo, hi), r.o
 
 // Index is the number of row i in the file of the data, or its place among rows of one's own.
 func (r *Rows) Index(i int) int { return r.asked.Row(i) }
+
+// Called are the same rows, which errors call by a name of one's own.
+func (r *Rows) Called(name string) *Rows {
+	asked := *r.asked
+	asked.File = name
+	return &Rows{&asked, r.own}
+}
+
+// Part is the part of the data that the rows are of: train, valid or test; or file, for rows of one's own.
+func (r *Rows) Part() string { return r.asked.Part }
 
 // Named names row i, with its label in the data.
 func (r *Rows) Named(i int) result.NamedRow {
@@ -93,24 +104,42 @@ func held(d *Data, net *network.Network) (*dataset.Data, error) {
 	return out, nil
 }
 
-// take makes rows of one's own of what errors and notes call name.
-func (p *Posterior) take(name string, read func(o *dataset.InputOptions) (*dataset.Rows, error)) (*Rows, error) {
+// ReadOptions are the options of Read and Picture. Zero values mean the defaults.
+type ReadOptions struct {
+	Name string // what errors and notes call the rows; default the input, or the picture
+	// Invert says whether the grey levels of a picture are inverted: yes, no, or "" where its border is clearly the
+	// opposite of the border of the training pictures, which Notes say.
+	Invert   string
+	MaxBytes int64 // the most memory that the rows, and decoding them, may take; default Limits.Memory
+}
+
+// take makes rows of one's own, which errors and notes call name where the options do not say. The options may be nil.
+func (p *Posterior) take(name string, o *ReadOptions, read func(o *dataset.InputOptions) (*dataset.Rows, error)) (*Rows, error) {
+	if o == nil {
+		o = &ReadOptions{}
+	}
+	invert, err := problem.Invert(o.Invert)
+	if err != nil {
+		return nil, named(err)
+	}
 	end, err := p.begin()
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	asked, err := read(p.problem.Own(dataset.InputOptions{MaxBytes: gp.MemoryBudget(p.problem.Limits.Memory), Name: name}))
+	asked, err := read(p.problem.Own(dataset.InputOptions{Invert: invert, MaxBytes: gp.MemoryBudget(cmp.Or(o.MaxBytes, p.problem.Limits.Memory)), Name: cmp.Or(o.Name, name)}))
 	if err != nil {
 		return nil, named(err)
 	}
 	return &Rows{asked, p}, nil
 }
 
-// read reads rows of one's own from in, which errors and notes call name.
-func (p *Posterior) read(ctx context.Context, in io.Reader, name string) (*Rows, error) {
-	return p.take(name, func(o *dataset.InputOptions) (*dataset.Rows, error) {
-		o.Standard = in
+// Read reads rows from a file, whose kind its first bytes tell: a PNG or JPEG picture, which is fitted to the inputs of the
+// network; a table as ReadCSV reads it, gzipped or not, of grey levels from 0 to 255 where inputs are pictures; or a .npy
+// or .npz file of N×D numbers, or of N inputs in their shape. The options may be nil. The error names the place in the file.
+func (p *Posterior) Read(ctx context.Context, r io.Reader, o *ReadOptions) (*Rows, error) {
+	return p.take("the input", o, func(o *dataset.InputOptions) (*dataset.Rows, error) {
+		o.Standard = r
 		return dataset.ReadInputs(ctx, "-", o)
 	})
 }
@@ -118,17 +147,17 @@ func (p *Posterior) read(ctx context.Context, in io.Reader, name string) (*Rows,
 // ReadCSV reads rows of a table: a header with the names of the training data's columns, in any order and
 // among others, and numbers in their units; or just D numbers a line.
 func (p *Posterior) ReadCSV(ctx context.Context, r io.Reader) (*Rows, error) {
-	return p.read(ctx, r, "the table")
+	return p.Read(ctx, r, &ReadOptions{Name: "the table"})
 }
 
 // ReadPicture reads a PNG or JPEG file, which is fitted to the inputs of the network.
 func (p *Posterior) ReadPicture(ctx context.Context, r io.Reader) (*Rows, error) {
-	return p.read(ctx, r, "the picture")
+	return p.Read(ctx, r, &ReadOptions{Name: "the picture"})
 }
 
-// Picture is a picture, which is fitted to the inputs of the network.
-func (p *Posterior) Picture(ctx context.Context, img image.Image) (*Rows, error) {
-	return p.take("the picture", func(o *dataset.InputOptions) (*dataset.Rows, error) { return o.Drawn(ctx, img) })
+// Picture is a picture, which is fitted to the inputs of the network. The options may be nil.
+func (p *Posterior) Picture(ctx context.Context, img image.Image, o *ReadOptions) (*Rows, error) {
+	return p.take("the picture", o, func(o *dataset.InputOptions) (*dataset.Rows, error) { return o.Drawn(ctx, img) })
 }
 
 // Rows are the rows of x, N×D, in the units of the training data; pixels run from 0 to 255, whole numbers or not.
@@ -136,7 +165,7 @@ func (p *Posterior) Picture(ctx context.Context, img image.Image) (*Rows, error)
 // among others, and one that is missing or there twice is an error. Without them the order is that of the training data.
 // The numbers are copied, once.
 func (p *Posterior) Rows(_ context.Context, x mat.Matrix, columns ...string) (*Rows, error) {
-	return p.take("the rows", func(o *dataset.InputOptions) (*dataset.Rows, error) { return o.Numbers(x, columns) })
+	return p.take("the rows", nil, func(o *dataset.InputOptions) (*dataset.Rows, error) { return o.Numbers(x, columns) })
 }
 
 // Records are rows by the names of the columns of the training data, in their units. A column that is
@@ -161,7 +190,7 @@ func (p *Posterior) Records(_ context.Context, records []map[string]float64) (*R
 			}
 		}
 	}
-	return p.take("the records", func(o *dataset.InputOptions) (*dataset.Rows, error) { return o.Numbers(x, nil) })
+	return p.take("the records", nil, func(o *dataset.InputOptions) (*dataset.Rows, error) { return o.Numbers(x, nil) })
 }
 
 // Pool reads rows that a label may be asked for: a file or folder as gpexplain acquire takes it, or the training rows of data,
@@ -188,7 +217,7 @@ func (p *Posterior) TestRows(ctx context.Context, index ...int) (*Rows, error) {
 		return nil, err
 	}
 	defer end()
-	rows, err := p.problem.Examples.Test(dataset.SelectOptions{Rows: index, From: "TestRows"})
+	rows, err := p.problem.Examples.Test(dataset.SelectOptions{Rows: index, From: "{index}"})
 	if err != nil {
 		return nil, named(err)
 	}

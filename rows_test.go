@@ -37,7 +37,7 @@ func TestRowsOfGreyLevels(t *testing.T) {
 	rows := testref.Must(p.Rows(t.Context(), x))(t)
 	x.Zero() // the rows are a copy
 	list := testref.Must(p.Predict(t.Context(), rows))(t)
-	own := testref.Must(p.Picture(t.Context(), img))(t)
+	own := testref.Must(p.Picture(t.Context(), img, nil))(t)
 	require.Equal(t, testref.Must(p.Predict(t.Context(), own))(t)[0].Mean, list[0].Mean)
 	lo, mid, hi := float64(list[0].Mean[0]), float64(list[1].Mean[0]), float64(list[2].Mean[0])
 	require.InDelta(t, (lo+hi)/2, mid, math.Abs(hi-lo)/4) // a tanh network is nearly linear over one grey level
@@ -61,7 +61,7 @@ func TestRowsThatAreWrong(t *testing.T) {
 		require.EqualError(t, testref.Err(p.Rows(t.Context(), x)), want)
 	}
 	require.ErrorContains(t, testref.Err(p.Rows(t.Context(), at(0, 0, 1), "a")), "the inputs have shape [1 28 28], and their numbers no names")
-	require.ErrorContains(t, testref.Err(p.Picture(t.Context(), image.NewGray(image.Rectangle{}))), "the picture: it has 0×0 pixels")
+	require.ErrorContains(t, testref.Err(p.Picture(t.Context(), image.NewGray(image.Rectangle{}), nil)), "the picture: it has 0×0 pixels")
 
 	net := testref.Must(network.Seeded(1, network.Shape{2}, network.Dense{Units: 3}, network.Tanh, network.Dense{Units: 1}))(t)
 	x, y := mat.NewDense(9, 2, nil), mat.NewDense(9, 1, nil)

@@ -12,6 +12,9 @@ func (p *Posterior) OutputNames() []string { return p.problem.OutputNames() }
 // Quantity names an output of a regression, such as "log rate"; "" for classes.
 func (p *Posterior) Quantity() string { return p.problem.Task.Quantity(p.problem.Examples.Data.Target) }
 
+// GreyLevels tells whether inputs are pictures of grey levels, which Rows takes from 0 to 255.
+func (p *Posterior) GreyLevels() bool { return p.problem.Examples.Data.GreyLevels() }
+
 // Dark tells of pictures whether they are light on dark; false of tables.
 func (p *Posterior) Dark(ctx context.Context) (bool, error) {
 	d := p.problem.Examples.Data

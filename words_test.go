@@ -50,7 +50,7 @@ func TestErrorsNameGo(t *testing.T) {
 			where, field = "", o.Go
 		}
 		_, found := reflect.TypeFor[*TrainingSet]().MethodByName(field)
-		for of, value := range map[string]any{"Model": Model{}, "Data": Data{}, "Method": Method{}, "FitOptions": FitOptions{}, "SaveOptions": SaveOptions{}, "PredictOptions": PredictOptions{}, "ExplainOptions": ExplainOptions{}, "Limits": Limits{}} {
+		for of, value := range map[string]any{"Model": Model{}, "Data": Data{}, "Method": Method{}, "FitOptions": FitOptions{}, "SaveOptions": SaveOptions{}, "PredictOptions": PredictOptions{}, "ExplainOptions": ExplainOptions{}, "Limits": Limits{}, "ReadOptions": ReadOptions{}} {
 			if _, has := reflect.TypeOf(value).FieldByName(field); has && (where == "" || where == of) {
 				found = true
 			}

@@ -103,7 +103,7 @@ func (s *serveVerb) run(ctx context.Context, c *console.Console) error {
 
 // answer answers until ctx is done.
 func (s *serveVerb) answer(ctx context.Context, c *console.Console, asked *tally) error {
-	o := &serve.Options{Hosts: s.hosts, Version: "gpexplain " + programVersion(), Python: c.Words == option.Python, Failed: func(what string) { fmt.Fprintln(c.Stderr, "gpexplain: a bug ended a request:", what) }}
+	o := &serve.Options{Hosts: s.hosts, Version: "gpexplain " + programVersion(), Command: c.Args, Python: c.Words == option.Python, Failed: func(what string) { fmt.Fprintln(c.Stderr, "gpexplain: a bug ended a request:", what) }}
 	if s.decisions != "" {
 		f, err := openDecisions(s.decisions)
 		if err != nil {

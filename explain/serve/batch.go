@@ -37,11 +37,10 @@ func (s *service) predictRows(ctx context.Context, r *request) (*predictions, er
 	if a, err := npy.OpenRows(bytes.NewReader(r.Array), int64(len(r.Array))); err == nil && a.Len() > s.mostRows() && a.Len()*a.Dim() != d {
 		return nil, refusef(422, "bad_rows", "rows: %d rows; send at most %d at a time", a.Len(), s.mostRows())
 	}
-	asked, err := s.several(ctx, r, 8*int64(s.mostRows())*int64(d))
+	rows, err := s.several(ctx, r, 8*int64(s.mostRows())*int64(d))
 	if err != nil {
 		return nil, badInput("rows", err)
 	}
-	rows := funcgp.RowsOf(s.front, asked)
 	r.scored = rows
 	list, err := s.predictions(ctx, r, rows)
 	return &predictions{Schema: "funcgp/serve-predictions/1", Classes: s.front.Classes(), Labels: s.front.Labels(), Predictions: list}, err

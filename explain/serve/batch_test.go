@@ -23,7 +23,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp"
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/npy"
 	"github.com/funcgp/funcgp/internal/testref"
 )
@@ -349,7 +348,7 @@ func TestDecisions(t *testing.T) {
 		}
 		return list
 	}
-	from := testref.Must(inference.Behind(p).Problem.Record(t.Context(), ""))(t)
+	from := testref.Must(p.Record(t.Context()))(t)
 	for i, body := range []string{marshal(t, map[string]any{"rows": rows}), marshal(t, map[string]any{"values": rows[0]}), `{"row":0,"without":[3]}`} {
 		path := []string{"/v1/predict", "/v1/predict", "/v1/explain"}[i]
 		refused(t, ask(h, "POST", path, "application/json", `{}`), 422, "")
@@ -396,9 +395,8 @@ func TestHotReload(t *testing.T) {
 		second = append(second, ask(two, "POST", "/v1/predict", "application/json", bodies[i]).Body.String())
 		require.NotEqual(t, first[i], second[i])
 	}
-	open := func(i int) *funcgp.Posterior { // each with a lock of its own
-		b := inference.Behind(newPosterior(t, append(args, [][]string{nil, {"--calibrate", "none"}}[i%2]...)...))
-		return inference.Front(b.Job, b.Problem, b.Posterior).(*funcgp.Posterior)
+	open := func(i int) *funcgp.Posterior {
+		return fit(t, append(args, [][]string{nil, {"--calibrate", "none"}}[i%2]...)...)
 	}
 	var others []*funcgp.Posterior // made before the clients take the processors
 	for i := range 6 {
@@ -458,8 +456,7 @@ func TestHotReload(t *testing.T) {
 
 // Close waits for a request that is computed, and the next one is refused.
 func TestClose(t *testing.T) {
-	b := inference.Behind(newPosterior(t, digits()...))
-	p := inference.Front(b.Job, b.Problem, b.Posterior).(*funcgp.Posterior)
+	p := fit(t, digits()...)
 	h := testref.Must(Handler(t.Context(), p, nil))(t)
 	v := h.(*Server).service.Load()
 	_, end, err := h.(*Server).begin() // a request under way

@@ -2,15 +2,18 @@ package serve
 
 import (
 	"bytes"
+	"compress/gzip"
 	"image"
 	"image/color"
+	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/image/draw"
 
-	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/picture"
 	"github.com/funcgp/funcgp/internal/testref"
 )
@@ -94,15 +97,28 @@ func TestCentredBlank(t *testing.T) {
 	require.ErrorContains(t, err, "4097×1 pixels")
 }
 
+// mnistPixels are the pixels of the test pictures of MNIST, 784 each.
+func mnistPixels(t *testing.T) []byte {
+	t.Helper()
+	name := filepath.Join(testref.MNIST(t), "t10k-images-idx3-ubyte")
+	file, err := os.ReadFile(name)
+	if err != nil {
+		packed := testref.Must(os.Open(name + ".gz"))(t)
+		defer packed.Close()
+		file = testref.Must(io.ReadAll(testref.Must(gzip.NewReader(packed))(t)))(t)
+	}
+	return file[16:] // after the header
+}
+
 // A digit of MNIST that is enlarged tenfold, moved and centred again is that digit.
 func TestCentredIsThatOfMNIST(t *testing.T) {
 	testref.Long(t, "one goroutine, long under the race detector")
-	data := testref.Must(dataset.Open(t.Context(), testref.MNIST(t), &dataset.OpenOptions{}))(t)
+	pixels := mnistPixels(t)
 	rng := rand.New(rand.NewPCG(5, 6))
 	worst, total := 0.0, 0.0
 	const n = 100
 	for i := range n {
-		pix := data.Test.Image(i)
+		pix := pixels[784*i:][:784]
 		digit := &image.Gray{Pix: pix, Stride: 28, Rect: image.Rect(0, 0, 28, 28)}
 		canvas := image.NewGray(image.Rect(0, 0, 400, 400))
 		draw.NearestNeighbor.Scale(canvas, image.Rect(0, 0, 280, 280).Add(image.Pt(rng.IntN(120), rng.IntN(120))), digit, digit.Rect, draw.Src, nil)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"image/png"
+	"math"
 	"slices"
 	"strings"
 
@@ -14,7 +15,6 @@ import (
 
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/picture"
 )
@@ -45,7 +45,7 @@ func (s *service) input(ctx context.Context, r *request) (in *input, err error) 
 	case r.Fit == "ink" && r.Invert != "":
 		return nil, refusef(422, "contradiction", "invert is for the fit frame: ink is found whether it is light or dark; leave one of them out")
 	case r.Rows != nil || r.Array != nil:
-		var rows *dataset.Rows
+		var rows *funcgp.Rows
 		rows, err = s.several(ctx, r, decodeBytes)
 		in, err = s.one(ctx, "rows", rows, err)
 	case r.Row != nil:
@@ -65,12 +65,11 @@ func (s *service) input(ctx context.Context, r *request) (in *input, err error) 
 
 // testRow is a row of the test data.
 func (s *service) testRow(ctx context.Context, row int) (*input, error) {
-	rows, err := s.problem.Examples.Test(dataset.SelectOptions{Rows: []int{row}, From: "row"})
+	rows, err := s.front.TestRows(ctx, row)
 	if err != nil {
 		return nil, refuse(422, "bad_row", err)
 	}
-	in := &input{rows: funcgp.RowsOf(s.front, rows)}
-	in.subject = subject{Split: rows.Part, NamedRow: in.rows.Named(0)}
+	in := &input{rows: rows, subject: subject{Split: rows.Part(), NamedRow: rows.Named(0)}}
 	return in, s.show(ctx, in)
 }
 
@@ -79,16 +78,16 @@ func (s *service) values(ctx context.Context, list []float64) (*input, error) {
 	if want := s.elements(); len(list) != want {
 		return nil, refusef(422, "bad_values", "values: %d numbers, but an input has %d (shape %v)", len(list), want, s.info.InputShape)
 	}
-	rows, err := s.numbers(mat.NewDense(1, len(list), list))
+	rows, err := s.numbers(ctx, mat.NewDense(1, len(list), list))
 	return s.one(ctx, "values", rows, err)
 }
 
 // several are the rows of a request: numbers of JSON, or a .npy file, which may take so many bytes.
-func (s *service) several(ctx context.Context, r *request, most int64) (*dataset.Rows, error) {
+func (s *service) several(ctx context.Context, r *request, most int64) (*funcgp.Rows, error) {
 	if r.Rows != nil {
-		return s.numbers(r.Rows)
+		return s.numbers(ctx, r.Rows)
 	}
-	return s.file(ctx, r.Array, picture.Auto, most)
+	return s.file(ctx, r.Array, "", most)
 }
 
 // table is an input given as a CSV file.
@@ -105,7 +104,7 @@ func (s *service) table(ctx context.Context, text string) (*input, error) {
 	if cells > most {
 		return nil, refusef(422, "bad_table", "table: %d cells, more than the %d that one row may have; send one row", cells, most)
 	}
-	rows, err := s.file(ctx, file, picture.Auto, decodeBytes)
+	rows, err := s.file(ctx, file, "", decodeBytes)
 	return s.one(ctx, "table", rows, err)
 }
 
@@ -115,7 +114,7 @@ func (s *service) picture(ctx context.Context, r *request) (*input, error) {
 		return nil, refusef(422, "bad_picture", "picture: it is neither PNG nor JPEG")
 	}
 	if r.Fit != "ink" {
-		rows, err := s.file(ctx, r.Picture, map[string]picture.Choice{"yes": picture.Yes, "no": picture.No}[r.Invert], decodeBytes)
+		rows, err := s.file(ctx, r.Picture, strings.TrimPrefix(r.Invert, "auto"), decodeBytes)
 		return s.one(ctx, "picture", rows, err)
 	}
 	side, err := s.drawn()
@@ -133,7 +132,7 @@ func (s *service) picture(ctx context.Context, r *request) (*input, error) {
 		}
 		return nil, refusef(422, "blank", "picture: %w; draw something", err)
 	}
-	rows, err := s.problem.Own(dataset.InputOptions{Name: theInput, Invert: picture.No}).Drawn(ctx, img)
+	rows, err := s.front.Picture(ctx, img, &funcgp.ReadOptions{Name: theInput, Invert: "no"})
 	in, err := s.one(ctx, "picture", rows, err)
 	if err == nil {
 		in.Notes = append(slices.Clone(p.Notes), inkNote(side))
@@ -164,13 +163,26 @@ func (s *service) elements() int {
 const theInput = "the input"
 
 // numbers are rows of JSON. Their grey levels are whole numbers, which shares of 1 are not.
-func (s *service) numbers(x *mat.Dense) (*dataset.Rows, error) {
-	return s.problem.Own(dataset.InputOptions{Name: theInput, Whole: true}).Numbers(x, nil)
+func (s *service) numbers(ctx context.Context, x *mat.Dense) (*funcgp.Rows, error) {
+	if s.front.GreyLevels() {
+		for i := range x.RawMatrix().Rows {
+			for k, v := range x.RawRowView(i) {
+				if v < 0 || v > 255 || v != math.Trunc(v) {
+					return nil, fmt.Errorf("%s: row %d, column %d: %v is not a grey level; give whole numbers from 0 to 255", theInput, i, k+1, v)
+				}
+			}
+		}
+	}
+	rows, err := s.front.Rows(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	return rows.Called(theInput), nil
 }
 
-// file reads rows from a picture, table or array, as --input of the other verbs does, into at most so many bytes.
-func (s *service) file(ctx context.Context, file []byte, invert picture.Choice, most int64) (*dataset.Rows, error) {
-	return dataset.ReadInputs(ctx, "-", s.problem.Own(dataset.InputOptions{Invert: invert, MaxBytes: most, Standard: bytes.NewReader(file), Name: theInput}))
+// file reads rows from a picture, table or array into at most so many bytes.
+func (s *service) file(ctx context.Context, file []byte, invert string, most int64) (*funcgp.Rows, error) {
+	return s.front.Read(ctx, bytes.NewReader(file), &funcgp.ReadOptions{Name: theInput, Invert: invert, MaxBytes: most})
 }
 
 // badInput is the error of rows that a member of the request has, which may be nil.
@@ -184,15 +196,15 @@ func badInput(member string, err error) error {
 }
 
 // one is the one row of a member of the request, which came with err.
-func (s *service) one(ctx context.Context, member string, rows *dataset.Rows, err error) (*input, error) {
+func (s *service) one(ctx context.Context, member string, rows *funcgp.Rows, err error) (*input, error) {
 	if err != nil {
 		return nil, badInput(member, err)
 	}
 	if n := rows.Len(); n != 1 {
 		return nil, refusef(422, "bad_"+member, "%s: %d rows; send one", member, n)
 	}
-	in := &input{rows: funcgp.RowsOf(s.front, rows), subject: subject{Split: "request", NamedRow: result.NamedRow{Index: -1, Label: result.Undefined()}}}
-	for _, note := range rows.Notes {
+	in := &input{rows: rows, subject: subject{Split: "request", NamedRow: result.NamedRow{Index: -1, Label: result.Undefined()}}}
+	for _, note := range rows.Notes() {
 		in.Notes = append(in.Notes, strings.TrimPrefix(note, theInput+": "))
 	}
 	return in, s.show(ctx, in)

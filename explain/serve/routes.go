@@ -15,7 +15,6 @@ import (
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/npy"
-	"github.com/funcgp/funcgp/linearize"
 )
 
 //go:embed static/index.html static/app.js static/style.css
@@ -401,7 +400,7 @@ type model struct {
 	Temperature result.Float   `json:"temperature"`     // the same of the outputs of classes
 	Shift       []result.Float `json:"shift,omitempty"` // what calibration adds to the outputs before
 
-	Warnings linearize.Warnings `json:"warnings"`
+	Warnings result.Warnings `json:"warnings"`
 
 	Orders map[string]string `json:"orders"` // what the kinds of a prediction without examples mean, in a sentence
 }

@@ -18,9 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/funcgp/funcgp"
-	"github.com/funcgp/funcgp/internal/inference"
-	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -36,27 +33,28 @@ var (
 func newPosterior(t testing.TB, args ...string) *funcgp.Posterior {
 	t.Helper()
 	key := strings.Join(args, " ")
-	if p := posteriors[key]; p != nil {
-		return p
+	if posteriors[key] == nil {
+		posteriors[key] = fit(t, args...)
 	}
-	o := &problem.Flags{}
-	d, classes := &o.Data, ""
+	return posteriors[key]
+}
+
+// fit is newPosterior of one's own, which may be closed.
+func fit(t testing.TB, args ...string) *funcgp.Posterior {
+	t.Helper()
+	var m funcgp.Model
+	var d funcgp.Data
+	var o funcgp.FitOptions
 	f := flag.NewFlagSet("", flag.ContinueOnError)
-	for name, to := range map[string]*string{"data": &d.Source, "test-data": &d.TestFile, "target": &d.Target, "id": &d.ID, "model": &o.Model.File, "train-index": &d.TrainFile, "classes": &classes} {
+	for name, to := range map[string]*string{"data": &d.Source, "test-data": &d.TestFile, "target": &d.Target, "id": &d.ID, "model": &m.File, "train-index": &d.TrainFile, "method": &o.Method.Name, "calibrate": &o.Calibrate} {
 		f.StringVar(to, name, "", "")
 	}
+	f.Func("classes", "", func(list string) error { d.Classes = strings.Split(list, ","); return nil })
 	f.IntVar(&d.TrainCount, "train-count", 0, "")
-	method, calibrate := f.String("method", "", ""), f.String("calibrate", "loo", "")
-	inducing, refit := f.Int("inducing", 0, ""), f.Bool("refit", false, "")
+	f.IntVar(&o.Method.Inducing, "inducing", 0, "")
+	f.BoolVar(&o.Refit, "refit", false, "")
 	require.NoError(t, f.Parse(args))
-	d.Classes = testref.Must(job.SplitNames(classes))(t)
-	q := &inference.Flags{Method: *method, Inducing: *inducing, Refit: *refit}
-	require.NoError(t, o.Check(""))
-	c := job.New(nil)
-	p := testref.Must(problem.Open(t.Context(), c, o, ""))(t)
-	post := testref.Must(inference.Answer(t.Context(), c, p, q, *calibrate))(t)
-	posteriors[key] = inference.Front(c, p, post).(*funcgp.Posterior)
-	return posteriors[key]
+	return testref.Must(funcgp.Fit(t.Context(), m, d, &o))(t)
 }
 
 // newServer serves that posterior.

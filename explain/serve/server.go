@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/funcgp/funcgp"
-	"github.com/funcgp/funcgp/internal/inference"
 )
 
 // Options are the options of a Server. Zero values mean the defaults.
@@ -23,6 +22,7 @@ type Options struct {
 	Running int      // requests that are computed at a time; default GOMAXPROCS
 	Waiting int      // requests that wait for it, with their whole bodies; default 128
 	Version string   // of the program, as /v1/version and /v1/model show it; default funcgp
+	Command []string // arguments of the program, from which pages have its command line; nil for none
 	Token   string   // that every request must have as its bearer token; "" for none
 	Python  bool     // refusals name arguments of the package of Python in place of flags and members
 	// Failed is told of a request that panicked; nil for nobody.
@@ -91,7 +91,7 @@ func (s *Server) Ready(ctx context.Context, posterior *funcgp.Posterior) error {
 		return err
 	}
 	defer release()
-	v := &service{front: posterior, problem: inference.Behind(posterior).Problem, command: inference.Behind(posterior).Job.Args, info: posterior.Info(), version: s.options.Version, warnings: posterior.Warnings(), outputs: posterior.OutputNames(), position: map[int]int{}, most: mostTerms}
+	v := &service{front: posterior, command: s.options.Command, info: posterior.Info(), version: s.options.Version, warnings: posterior.Warnings(), outputs: posterior.OutputNames(), position: map[int]int{}, most: mostTerms}
 	rows, err := posterior.TrainingRows(ctx)
 	if err != nil {
 		return err

@@ -11,25 +11,22 @@ import (
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
-	"github.com/funcgp/funcgp/linearize"
 )
 
 // A service answers questions about one posterior. Several goroutines may use it.
 type service struct {
-	front   *funcgp.Posterior
-	problem *problem.Problem // which reads rows of one's own
+	front *funcgp.Posterior
 
 	info     funcgp.Info
-	version  string             // of the program
-	record   result.Record      // of what is behind the posterior, where answers are logged
-	warnings linearize.Warnings // of the fit
-	outputs  []string           // names of the outputs of a regression, nil for none
-	tests    *funcgp.Rows       // kept test rows; nil where there are none
-	position map[int]int        // of training rows by their number in the file
-	most     int                // terms that may be listed of each side
-	dark     bool               // pictures are light on dark
-	refits   bool               // the posterior is fitted again without examples; else they are left out to first order alone
+	version  string          // of the program
+	record   result.Record   // of what is behind the posterior, where answers are logged
+	warnings result.Warnings // of the fit
+	outputs  []string        // names of the outputs of a regression, nil for none
+	tests    *funcgp.Rows    // kept test rows; nil where there are none
+	position map[int]int     // of training rows by their number in the file
+	most     int             // terms that may be listed of each side
+	dark     bool            // pictures are light on dark
+	refits   bool            // the posterior is fitted again without examples; else they are left out to first order alone
 
 	// serial is held by an explanation where the posterior does not yet know the variance of every training example, and
 	// so remembers those it computes.

@@ -136,6 +136,9 @@ func (d *Data) SeveralLabels() (row int, ok bool) {
 	return row, row >= 0
 }
 
+// GreyLevels reports whether inputs are pictures of grey levels from 0 to 255.
+func (d *Data) GreyLevels() bool { return d.Images() && d.hasPixels() }
+
 // hasPixels reports whether the inputs of some part are pixels.
 func (d *Data) hasPixels() bool {
 	return d.Train.bytes() || d.Valid.bytes() || d.Test.bytes()

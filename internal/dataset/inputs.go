@@ -25,7 +25,6 @@ type InputOptions struct {
 	ID       string         // column or array that names the rows; default none
 	Spare    []bool         // of the columns of a table, which no input takes, so that a file may lack them; nil for none
 	Invert   picture.Choice // whether to invert pictures
-	Whole    bool           // grey levels in memory must be whole numbers, as those of tables are
 	MaxBytes int64          // the most memory that the inputs may take; default no limit
 
 	// Standard is what is read in place of a file named "-". Name is what errors and notes call it, and rows in memory;
@@ -220,9 +219,6 @@ func (d *Data) levels() bool {
 // whole reports whether grey levels go into the network as they are.
 func (o *InputOptions) whole() bool { return o.Like.whole || o.Like.levels() }
 
-// pixels reports whether the data hold pictures of grey levels.
-func (o *InputOptions) pixels() bool { return o.Like.Images() && o.Like.hasPixels() }
-
 // pictureOptions say how pictures are fitted to the data.
 func (o *InputOptions) pictureOptions(ctx context.Context, name string) (*picture.Options, error) {
 	fail := func(remedy option.Text, format string, a ...any) (*picture.Options, error) {
@@ -392,7 +388,7 @@ func (o *InputOptions) fromArray(x, ids *npy.Array, name string) (*Rows, error) 
 		return nil, t.errorf(option.Textf("save N×%d numbers, or inputs of shape %v", d, o.Like.Shape), "inputs have shape %v and the type %s, but an input has %d numbers", x.Shape, x.Type, d)
 	}
 	t.n = x.Len() / d
-	if x.Bytes != nil && o.pixels() {
+	if x.Bytes != nil && o.Like.GreyLevels() {
 		t.px = x.Bytes
 	} else {
 		t.x = make([]float64, x.Len())
@@ -424,7 +420,7 @@ func (o *InputOptions) table(r io.Reader, name string) (*table, error) {
 		return nil, err
 	}
 	t := c.table(name)
-	if err := t.fillFrom(in, c, nil, o.MaxBytes, nil); err != nil || !o.pixels() {
+	if err := t.fillFrom(in, c, nil, o.MaxBytes, nil); err != nil || !o.Like.GreyLevels() {
 		return t, err
 	}
 	t.px = make([]byte, len(t.x))
@@ -438,7 +434,7 @@ func (o *InputOptions) table(r io.Reader, name string) (*table, error) {
 // columns finds the features by the first record, which is read again unless it is a header.
 func (o *InputOptions) columns(in *records, rec []string) (*columns, error) {
 	d := size(o.Like.Shape)
-	c := &columns{header: make([]string, len(rec)), id: -1, weight: -1, grey: o.pixels(), spare: o.Spare}
+	c := &columns{header: make([]string, len(rec)), id: -1, weight: -1, grey: o.Like.GreyLevels(), spare: o.Spare}
 	for j := range d {
 		c.features = append(c.features, j)
 	}

@@ -105,21 +105,17 @@ func (o *InputOptions) Numbers(x mat.Matrix, columns []string) (*Rows, error) {
 		}
 	}
 	rows := o.inputs(t)
-	rows.levels = o.pixels() && rows.whole // also where none is bright
+	rows.levels = o.Like.GreyLevels() && rows.whole // also where none is bright
 	return rows, nil
 }
 
 // take checks the numbers of row i in memory, and makes grey levels what a network takes.
 func (o *InputOptions) take(row []float64, i int) error {
-	if o.pixels() {
+	if o.Like.GreyLevels() {
 		whole := o.whole()
 		for k, v := range row {
-			if !(v >= 0 && v <= 255) || o.Whole && v != math.Trunc(v) {
-				remedy := option.Text("give numbers from 0 to 255")
-				if o.Whole {
-					remedy = "give whole numbers from 0 to 255"
-				}
-				return &Error{File: o.Name, Place: fmt.Sprintf("row %d, %s", i, place(k, "")), Problem: fmt.Sprintf("%v is not a grey level", v), Remedy: remedy}
+			if !(v >= 0 && v <= 255) {
+				return &Error{File: o.Name, Place: fmt.Sprintf("row %d, %s", i, place(k, "")), Problem: fmt.Sprintf("%v is not a grey level", v), Remedy: "give numbers from 0 to 255"}
 			}
 			if !whole {
 				row[k] = v / 255

@@ -56,7 +56,7 @@ var Table = []Option{
 	{Name: "host"},
 	{Name: "id", Go: "Data.ID", Python: "ids",
 		Help: "`COLUMN` of a CSV file that names the rows and is no feature, or array of a .npz file"},
-	{Name: "index"},
+	{Name: "index", Go: "TestRows", Member: "row"},
 	{Name: "inducing", Go: "Method.Inducing", Kept: true,
 		Help: "`M` inducing examples of --method subset or nystrom, or with --select strength inducing rows (default as " +
 			"many as have 2000 outputs)"},
@@ -72,7 +72,7 @@ var Table = []Option{
 			"a JSON file; pixels run from 0 to 1"},
 	{Name: "input-sd", Go: "FitOptions.InputSD", Kept: true,
 		Help: "divide the inputs by these deviations: `X,...`, or a JSON file"},
-	{Name: "invert",
+	{Name: "invert", Go: "ReadOptions.Invert", Member: "invert",
 		Help: "`yes|no`: pictures of --input are dark ink on light paper or not (default found by their borders, and " +
 			"said)"},
 	{Name: "json",

@@ -37,8 +37,8 @@ func (s *RowFlags) Check() error {
 	if s.Invert != "" && s.Input == "" {
 		return job.Usagef("{invert} is for {input}")
 	}
-	if s.Invert != "" && s.Invert != "yes" && s.Invert != "no" {
-		return job.Usagef("{invert}=%s must be yes or no", s.Invert)
+	if _, err := Invert(s.Invert); err != nil {
+		return err
 	}
 	if k, err := strconv.Atoi(s.Index); err == nil && k < 0 {
 		return job.Usagef("{index=%d} must be 0 or more", k)
@@ -47,6 +47,19 @@ func (s *RowFlags) Check() error {
 		return job.Usagef("{index=%q} must list rows such as 24 or 1,2,5-9", s.Index)
 	}
 	return nil
+}
+
+// Invert is whether to invert pictures: yes, no, or "" for what their borders say.
+func Invert(choice string) (picture.Choice, error) {
+	switch choice {
+	case "":
+		return picture.Auto, nil
+	case "yes":
+		return picture.Yes, nil
+	case "no":
+		return picture.No, nil
+	}
+	return 0, job.Usagef("{invert}=%s must be yes or no", choice)
 }
 
 // Absolute asks for the same with absolute paths, for a file.
@@ -82,12 +95,7 @@ func (s *RowFlags) Select(ctx context.Context, c *job.Job, p *Problem, count int
 // inputs reads the rows of --input, and says what was done to them.
 func (s *RowFlags) inputs(ctx context.Context, c *job.Job, p *Problem) (*dataset.Rows, error) {
 	o := dataset.InputOptions{MaxBytes: gp.MemoryBudget(p.Limits.Memory)}
-	switch s.Invert {
-	case "yes":
-		o.Invert = picture.Yes
-	case "no":
-		o.Invert = picture.No
-	}
+	o.Invert, _ = Invert(s.Invert) // which Check has let pass
 	if s.Input == "-" {
 		o.Standard = inputfile.Standard(ctx)
 	}
