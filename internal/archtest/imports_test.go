@@ -117,6 +117,42 @@ func TestImportDirection(t *testing.T) {
 	})
 }
 
+// leaves are packages that know nothing of models, data and posteriors.
+var leaves = []string{"internal/atomicfile", "internal/inputfile", "internal/job", "internal/npy", "internal/option", "internal/picture", "internal/store", "linearize"}
+
+// clients are the packages that stand on package funcgp, and what of the module they may import besides leaves.
+var clients = map[string][]string{
+	"cmd/gpexplain": {".", "cmd/gpexplain", "explain/report", "explain/serve", "explain/result", "sparse/parts", "sparse/shard", "internal/console",
+		"linearize/network", "linearize/train", "glm/autoencoder", // train, reconstruct
+		"explain/audit",  // acquire, which is written on what programs have
+		"explain", "gp"}, // terms that parts merge, and their kernel
+	"explain/serve":  {".", "explain/report", "explain/result"},
+	"explain/report": {"explain", "explain/result", "glm", "glm/score", "gp"},
+	"sparse/parts":   {".", "explain", "explain/audit", "explain/result", "gp", "sparse/shard"},
+	"sparse/beam":    {".", "explain/report", "explain/result", "sparse", "sparse/beam", "sparse/parts", "sparse/shard"},
+}
+
+// TestClientsOfTheLibrary checks that the command, the server, pages and parts answer by package funcgp, and not by what
+// is behind it.
+func TestClientsOfTheLibrary(t *testing.T) {
+	eachSource(t, func(s source) {
+		for client, may := range clients {
+			if s.isTest() || s.pkg != client && !strings.HasPrefix(s.pkg, client+"/") {
+				continue
+			}
+			for _, im := range s.file.Imports {
+				path, err := strconv.Unquote(im.Path.Value)
+				require.NoError(t, err)
+				to, ours := strings.CutPrefix(path+"/", module)
+				if to = pathpkg.Clean(to); !ours || strings.HasPrefix(to, client+"/") {
+					continue
+				}
+				require.Contains(t, append(leaves, may...), to, "%s imports %s", s.path, path)
+			}
+		}
+	})
+}
+
 // TestFormatted checks that gofmt would change nothing.
 func TestFormatted(t *testing.T) {
 	eachSource(t, func(s source) {
