@@ -3,6 +3,7 @@ package funcgp
 import (
 	"fmt"
 
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/problem"
 )
 
@@ -12,7 +13,7 @@ func meanings(p *problem.Problem, o *ExplainOptions, networks int) map[string]st
 	m := map[string]string{
 		"value":      fmt.Sprintf("what the training row adds to the output, in its unit: %s; a positive one raises the output. Go by it for the rows that hold the prediction together", unit),
 		"raw":        "the same in the prior kernel, where the terms of different explained rows are much alike; unit and sign of value",
-		"removal":    "the output without the training row less the output with it, to first order, in the unit of value; a positive one says that the output would rise. Go by it for a single row, and for many at once by influence (--influence)",
+		"removal":    option.Text("the output without the training row less the output with it, to first order, in the unit of value; a positive one says that the output would rise. Go by it for a single row, and for many at once by influence ({influence})").In(p.Words),
 		"similarity": "posterior correlation of the output at the training row and at the explained one, no unit, from −1 to 1; where negative, what raises the one lowers the other",
 	}
 	if problem.HasClasses(p.Task.Likelihood) {

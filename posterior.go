@@ -13,7 +13,6 @@ import (
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/problem"
@@ -105,23 +104,12 @@ func (p *Posterior) ready(ctx context.Context) error {
 	return nil
 }
 
-// RowsOf are rows that the problem of a posterior read.
-func RowsOf(p *Posterior, rows *dataset.Rows) *Rows { return &Rows{rows, p} }
-
 // File is the file that the posterior is of, "" where it was fitted and not opened.
 func (p *Posterior) File() string {
 	if p.problem.Saved == nil {
 		return ""
 	}
 	return p.problem.Saved.File.Path()
-}
-
-func init() {
-	inference.Front = func(c *job.Job, _ *problem.Problem, q *inference.Posterior) any { return answering(c, q) }
-	inference.Behind = func(front any) inference.Open {
-		p := front.(*Posterior)
-		return inference.Open{Job: p.job, Problem: p.problem, Posterior: p.post, Begin: p.begin}
-	}
 }
 
 // heard is a context that carries a job: its own, or one that tells who opened the posterior of its progress.

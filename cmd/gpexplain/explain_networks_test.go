@@ -15,7 +15,6 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -24,7 +23,7 @@ import (
 // been trained from other starts.
 func nearby(t *testing.T, count int) []string {
 	t.Helper()
-	net := testref.Must(network.ReadONNX(bytes.NewReader(problem.Builtin), nil))(t)
+	net := testref.Must(network.ReadONNX(bytes.NewReader(builtin(t)), nil))(t)
 	dir := t.TempDir()
 	var list []string
 	for k := range count {
@@ -236,14 +235,14 @@ func TestExplainNetworksRefused(t *testing.T) {
 	said = refuse(t, 1, small("explain", "--quiet", "--model", models[0]+","+ten)...)
 	require.Contains(t, said, ten)
 
-	net := testref.Must(network.ReadONNX(bytes.NewReader(problem.Builtin), nil))(t)
+	net := testref.Must(network.ReadONNX(bytes.NewReader(builtin(t)), nil))(t)
 	kv := net.Metadata()
-	kv[problem.KeyClasses] = "9,4"
+	kv[keyClasses] = "9,4"
 	turned := writeNetwork(t, net.WithMetadata(kv), filepath.Join(dir, "turned.onnx"))
 	said = refuse(t, 1, small("explain", "--quiet", "--model", models[0]+","+turned)...)
 	require.Contains(t, said, "one tells the classes 4,9 apart, the other 9,4; give --classes")
-	kv[problem.KeyClasses] = "4,9"
-	kv[problem.KeyRows] = "1,2,8,9"
+	kv[keyClasses] = "4,9"
+	kv[keyRows] = "1,2,8,9"
 	other := writeNetwork(t, net.WithMetadata(kv), filepath.Join(dir, "other.onnx"))
 	fitted := filepath.Join(dir, "a.gp")
 	succeed(t, "fit", "--quiet", "--data", "digits:400,100", "--train-count", "30", "--model", models[0], "-o", fitted)
