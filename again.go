@@ -3,17 +3,15 @@ package funcgp
 import (
 	"context"
 
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/option"
-	"github.com/funcgp/funcgp/internal/problem"
 )
 
 // WithoutRows fits the posterior again without training rows, which have these numbers in the file of the data, by the
 // same method and at the same prior, and calibrates it as this one is. Its mean is the network's output plus what the
 // refit changes by. The posterior must be exact, kept or over parameters. The new one is closed by itself, in any order.
 func (p *Posterior) WithoutRows(ctx context.Context, rows []int) (*Posterior, error) {
-	return p.again(ctx, "a fit without some training rows", func(*job.Job) (*problem.Problem, error) {
+	return p.again(ctx, "a fit without some training rows", func(*job.Job) (*problem, error) {
 		return p.problem.WithoutRows("the list of rows to leave out", rows)
 	})
 }
@@ -23,13 +21,13 @@ func (p *Posterior) WithoutRows(ctx context.Context, rows []int) (*Posterior, er
 // keep their numbers, and none may be a training row; others are counted on from the last one. A file of a posterior
 // that was fitted to several files holds the training inputs.
 func (p *Posterior) Append(ctx context.Context, source, index string) (*Posterior, error) {
-	return p.again(ctx, "a fit with more training rows", func(c *job.Job) (*problem.Problem, error) {
+	return p.again(ctx, "a fit with more training rows", func(c *job.Job) (*problem, error) {
 		return p.problem.WithRows(ctx, c, source, index)
 	})
 }
 
 // again fits the posterior of another problem, which change makes of its own.
-func (p *Posterior) again(ctx context.Context, what option.Text, change func(c *job.Job) (*problem.Problem, error)) (_ *Posterior, err error) {
+func (p *Posterior) again(ctx context.Context, what option.Text, change func(c *job.Job) (*problem, error)) (_ *Posterior, err error) {
 	end, err := p.begin()
 	if err != nil {
 		return nil, err
@@ -62,7 +60,7 @@ func (p *Posterior) Distance(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	defer end()
-	m, err := inference.Counterfactual(ctx, job.FromContext(ctx), p.problem, p.post, "the distance from a fit that has converged")
+	m, err := counterfactualModel(ctx, job.FromContext(ctx), p.problem, p.post, "the distance from a fit that has converged")
 	if err != nil {
 		return 0, named(err)
 	}

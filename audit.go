@@ -7,7 +7,6 @@ import (
 
 	"github.com/funcgp/funcgp/explain/audit"
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 )
 
@@ -23,7 +22,7 @@ type Audit = result.Audit
 // leaves out rows slowly has these of a sample, drawn by the seed of its fit. A negative top is an error,
 // and so is a context that is done. Record of the answer is nil: see Posterior.Record.
 func (p *Posterior) Audit(ctx context.Context, top int) (*Audit, error) {
-	return p.audit(ctx, top, func(c *job.Job) (*inference.Audited, error) { return p.post.Audit(ctx, c, p.problem, top) })
+	return p.audit(ctx, top, func(c *job.Job) (*audited, error) { return p.post.Audit(ctx, c, p.problem, top) })
 }
 
 // AuditPart scores the training rows [lo, hi) for AuditOf, which takes the scores of all parts, and for tables.
@@ -37,19 +36,19 @@ func (p *Posterior) AuditPart(ctx context.Context, lo, hi int) (scored []audit.E
 	if err != nil {
 		return nil, nil, named(err)
 	}
-	return found.Examples, p.auditScores(&inference.Audited{Audit: found}), nil
+	return found.Examples, p.auditScores(&audited{Audit: found}), nil
 }
 
 // AuditOf is Audit of rows that AuditPart has scored, each once and ascending.
 func (p *Posterior) AuditOf(ctx context.Context, top int, scored []audit.Example) (*Audit, error) {
-	return p.audit(ctx, top, func(c *job.Job) (*inference.Audited, error) { return p.post.AuditOf(ctx, c, p.problem, top, scored) })
+	return p.audit(ctx, top, func(c *job.Job) (*audited, error) { return p.post.AuditOf(ctx, c, p.problem, top, scored) })
 }
 
 // mostListed is how many rows of a kind are listed by default.
 const mostListed = 20
 
 // audit lists the top rows of what find finds.
-func (p *Posterior) audit(ctx context.Context, top int, find func(c *job.Job) (*inference.Audited, error)) (*Audit, error) {
+func (p *Posterior) audit(ctx context.Context, top int, find func(c *job.Job) (*audited, error)) (*Audit, error) {
 	end, err := p.begin()
 	if err != nil {
 		return nil, err
@@ -74,7 +73,7 @@ func (p *Posterior) audit(ctx context.Context, top int, find func(c *job.Job) (*
 }
 
 // listed takes the first rows of each list.
-func (p *Posterior) listed(found *inference.Audited, top int) *Audit {
+func (p *Posterior) listed(found *audited, top int) *Audit {
 	classes, wrong := p.problem.Task.Classes != nil, found.Wrong()
 	a := &Audit{Schema: "funcgp/audit/1", By: "posterior", Examples: len(found.Examples), Effective: result.Float(found.Effective),
 		Meanings:    map[string]string{"log_density": result.DensityMeaning(classes), "correlation": result.DuplicateMeaning, "leverage": result.LeverageMeaning},
@@ -143,7 +142,7 @@ func (p *Posterior) suspect(x *audit.Example, scores *result.AuditScores) result
 }
 
 // auditScores are the scores of all rows in which wrong labels were looked for.
-func (p *Posterior) auditScores(found *inference.Audited) []result.AuditScores {
+func (p *Posterior) auditScores(found *audited) []result.AuditScores {
 	examples, none := found.Wrong().Examples, result.Undefined()
 	out := make([]result.AuditScores, len(examples))
 	for i := range examples {

@@ -12,10 +12,8 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/option"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -72,7 +70,7 @@ func (p *Posterior) WithoutToFirstOrder(ctx context.Context, rows *Rows, trainin
 	}
 	var out []Prediction
 	var w *explain.Without
-	err = p.each(ctx, rows, nil, func(lo int, b *linearize.Batch, pred *inference.Predictions) error {
+	err = p.each(ctx, rows, nil, func(lo int, b *linearize.Batch, pred *predictions) error {
 		if w == nil && len(at) > 0 {
 			x, err := p.explainer(&explain.Options{Limits: linearize.Limits{Memory: p.problem.Limits.Memory}})
 			if err != nil {
@@ -94,7 +92,7 @@ func (p *Posterior) WithoutToFirstOrder(ctx context.Context, rows *Rows, trainin
 				return nil
 			})
 			if err != nil {
-				return problem.ExplainError(rows.asked.Slice(lo, lo+b.Len()), err)
+				return explainError(rows.asked.Slice(lo, lo+b.Len()), err)
 			}
 			if dense.NotFinite(mean.RawMatrix().Data) >= 0 {
 				return job.FullErrorf("one of these training rows alone nearly fixes the function, so that rounding leaves no digits of the answer; take another one out")
@@ -123,7 +121,7 @@ func (p *Posterior) SmallestFlip(ctx context.Context, rows *Rows, o *FlipOptions
 		return nil, p.named(err)
 	}
 	var out []Flip
-	err = p.each(ctx, rows, nil, func(lo int, b *linearize.Batch, _ *inference.Predictions) error {
+	err = p.each(ctx, rows, nil, func(lo int, b *linearize.Batch, _ *predictions) error {
 		if to.model == nil {
 			if err := to.fit(ctx, p); err != nil {
 				return err
@@ -132,7 +130,7 @@ func (p *Posterior) SmallestFlip(ctx context.Context, rows *Rows, o *FlipOptions
 		for i := range b.Len() {
 			flip, err := to.smallest(ctx, p, b.Slice(i, i+1))
 			if err != nil {
-				return problem.ExplainError(rows.asked.Slice(lo+i, lo+i+1), err)
+				return explainError(rows.asked.Slice(lo+i, lo+i+1), err)
 			}
 			out = append(out, *flip)
 		}
@@ -173,7 +171,7 @@ func (p *Posterior) changed(o *ExplainOptions) (*changed, error) {
 		return nil, nil
 	}
 	to := &changed{flag: "{flip}"}
-	if !problem.HasClasses(q.Task.Likelihood) {
+	if !hasClasses(q.Task.Likelihood) {
 		return nil, option.Errorf("{flip} is for labels, but %s has the %s likelihood; use {without}", q.Model.Name, q.Task.Likelihood.Name())
 	}
 	for _, one := range o.Flip {
@@ -247,7 +245,7 @@ func (to *changed) fit(ctx context.Context, p *Posterior) (err error) {
 	to.posterior, err = to.model.Fit(ctx, y, nil)
 	c.Clear()
 	if err != nil {
-		return problem.ExplainError(p.problem.Examples.Train, err)
+		return explainError(p.problem.Examples.Train, err)
 	}
 	c.Warn(to.posterior.Warnings()...)
 	return nil
@@ -258,11 +256,11 @@ func (to *changed) answer(ctx context.Context, p *Posterior, a *answer, x *Expla
 	if to.search != nil {
 		var err error
 		x.SmallestFlip, err = to.smallest(ctx, p, a.batch)
-		return problem.ExplainError(a.row, err)
+		return explainError(a.row, err)
 	}
 	says := to.says
 	if _, err := p.post.ChangeTo(ctx, p.problem, &says, to.posterior, a.batch, p.link); err != nil {
-		return problem.ExplainError(a.row, err)
+		return explainError(a.row, err)
 	}
 	if x.Without = &says; says.Labels != nil {
 		x.Without, x.Flip = nil, &says
@@ -273,7 +271,7 @@ func (to *changed) answer(ctx context.Context, p *Posterior, a *answer, x *Expla
 // smallest looks for a small set of training rows without which the one row of x is of another class.
 func (to *changed) smallest(ctx context.Context, p *Posterior, x *linearize.Batch) (*Flip, error) {
 	c := job.FromContext(ctx)
-	flip, _, warnings, err := inference.SmallestFlip(ctx, p.problem, p.post, to.model, x, *to.search, p.link)
+	flip, _, warnings, err := smallestFlip(ctx, p.problem, p.post, to.model, x, *to.search, p.link)
 	c.Clear()
 	c.Warn(warnings...)
 	return flip, err
@@ -303,7 +301,7 @@ func (p *Posterior) counterfactual(ctx context.Context, flag option.Text) (*coun
 	r.Lock()
 	defer r.Unlock()
 	if r.model == nil {
-		m, err := inference.Counterfactual(ctx, p.job, p.problem, p.post, flag)
+		m, err := counterfactualModel(ctx, p.job, p.problem, p.post, flag)
 		if err != nil {
 			return nil, err
 		}
@@ -333,7 +331,7 @@ func (p *Posterior) refit(ctx context.Context, flag option.Text, at []int) (*cou
 	if one.posterior == nil {
 		q, err := m.Fit(ctx, p.problem.TrainTargets().Without(at...), nil)
 		if err != nil {
-			return nil, problem.ExplainError(p.problem.Examples.Train, err)
+			return nil, explainError(p.problem.Examples.Train, err)
 		}
 		one.posterior = q
 	}

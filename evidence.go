@@ -8,9 +8,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/ntk"
 )
 
@@ -75,7 +73,7 @@ type evidenceSearch struct {
 	*EvidenceOptions
 	of   *Posterior
 	job  *job.Job
-	post *inference.Posterior // at θ*
+	post *solution // at θ*
 	out  *Evidence
 }
 
@@ -93,7 +91,7 @@ func (s *evidenceSearch) others(ctx context.Context) error {
 	}
 	if q.How.Name == "nystrom" {
 		at, linear := q.EvidenceLowerBounds()
-		e.AtThetaLower, e.LinearGaussianLower = problem.Number(at.Value), problem.Number(linear.Value)
+		e.AtThetaLower, e.LinearGaussianLower = numberPointer(at.Value), numberPointer(linear.Value)
 	}
 	refit, err := q.EvidenceAtMode(ctx, s.job, p)
 	if err != nil {
@@ -123,7 +121,7 @@ func (s *evidenceSearch) study(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		if e.Groups, e.Gradient, err = inference.NewEvidenceStudy(s.job, p, q, layers, false).Gradient(ctx, q); err != nil {
+		if e.Groups, e.Gradient, err = newEvidenceStudy(s.job, p, q, layers, false).Gradient(ctx, q); err != nil {
 			return err
 		}
 	}
@@ -134,8 +132,8 @@ func (s *evidenceSearch) study(ctx context.Context) (err error) {
 		if err := s.wholeAlone("a prior is found"); err != nil {
 			return err
 		}
-		study := inference.NewEvidenceStudy(s.job, p, q, groups, common)
-		found, err := study.Maximize(ctx, s.Maximize, problem.HasNoise(p.Task.Likelihood) && !s.KeepNoise)
+		study := newEvidenceStudy(s.job, p, q, groups, common)
+		found, err := study.Maximize(ctx, s.Maximize, hasNoise(p.Task.Likelihood) && !s.KeepNoise)
 		if err != nil {
 			return err
 		}
@@ -152,7 +150,7 @@ func (s *evidenceSearch) study(ctx context.Context) (err error) {
 	if err := s.wholeAlone("the curve is"); err != nil {
 		return err
 	}
-	points, there, err := inference.NewEvidenceStudy(s.job, p, q, problem.OneGroup(p.Model.Net, 1), true).Curve(ctx, prior, lik, at)
+	points, there, err := newEvidenceStudy(s.job, p, q, oneGroup(p.Model.Net, 1), true).Curve(ctx, prior, lik, at)
 	if values == nil {
 		values = &there
 	}
@@ -169,16 +167,16 @@ func (s *evidenceSearch) wholeAlone(what string) error {
 }
 
 // found makes a prior of the optimum and writes it to the file, if there is one. The precision stands for it.
-func (s *evidenceSearch) found(groups []problem.PriorGroup) (prior ntk.Prior, precision float64, err error) {
+func (s *evidenceSearch) found(groups []priorGroup) (prior ntk.Prior, precision float64, err error) {
 	p, o := s.of.problem, s.out.Optimum
-	kind, scale := problem.PriorIsotropic, []float64(nil)
+	kind, scale := priorIsotropic, []float64(nil)
 	if len(groups) > 1 {
-		kind = problem.PriorGroups
+		kind = priorGroups
 	}
-	if own := p.Task.Prior; own != nil && own.Kind == problem.PriorG {
-		kind, scale = problem.PriorG, own.Scale()
+	if own := p.Task.Prior; own != nil && own.Kind == priorG {
+		kind, scale = priorG, own.Scale()
 	}
-	if o.Kind = kind; kind == problem.PriorIsotropic {
+	if o.Kind = kind; kind == priorIsotropic {
 		if groups[0].Variance == 0 {
 			return nil, 0, job.FullErrorf("{optimize}: the evidence is highest with all parameters held at 0, under no prior: the network says nothing of the targets; check model and data")
 		}
@@ -187,7 +185,7 @@ func (s *evidenceSearch) found(groups []problem.PriorGroup) (prior ntk.Prior, pr
 			return nil, 0, err
 		}
 	} else {
-		own := problem.NewPrior(kind, groups, scale, p.Model.Net, "")
+		own := newPrior(kind, groups, scale, p.Model.Net, "")
 		prior, precision = own, own.Precision
 	}
 	if s.PriorFile == "" {
@@ -198,12 +196,12 @@ func (s *evidenceSearch) found(groups []problem.PriorGroup) (prior ntk.Prior, pr
 		noise = float64(*o.Best.Noise)
 	}
 	o.File = s.PriorFile
-	find := &problem.PriorFind{Form: o.Form, Evidence: float64(o.Best.LogEvidence), Examples: p.Examples.Train.Len()}
-	return prior, precision, problem.NewPriorFile(kind, groups, scale, p.Model.Net, p.Task, noise, find).Write(s.PriorFile)
+	find := &priorFind{Form: o.Form, Evidence: float64(o.Best.LogEvidence), Examples: p.Examples.Train.Len()}
+	return prior, precision, newPriorFile(kind, groups, scale, p.Model.Net, p.Task, noise, find).Write(s.PriorFile)
 }
 
 // groups are the parameters whose variances are looked for; common is one factor for all of them.
-func (s *evidenceSearch) groups(perLayer bool) (groups []problem.PriorGroup, common bool, err error) {
+func (s *evidenceSearch) groups(perLayer bool) (groups []priorGroup, common bool, err error) {
 	p := s.of.problem
 	net, variance, apart := p.Model.Net, 1/s.post.Precision(), s.NormalizedApart && !perLayer
 	if own := p.Task.Prior; own != nil {
@@ -218,9 +216,9 @@ func (s *evidenceSearch) groups(perLayer bool) (groups []problem.PriorGroup, com
 	case len(groups) > 1:
 		return groups, !perLayer, nil
 	case perLayer:
-		return problem.LayerGroups(net, variance), false, nil
+		return layerGroups(net, variance), false, nil
 	case apart:
-		return problem.Apart(net, s.out.Normalized, variance), false, nil
+		return apartGroups(net, s.out.Normalized, variance), false, nil
 	}
-	return problem.OneGroup(net, variance), true, nil
+	return oneGroup(net, variance), true, nil
 }

@@ -12,10 +12,8 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/option"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
@@ -192,7 +190,7 @@ func (p *Posterior) Terms(ctx context.Context, rows *Rows, o *ExplainOptions) (*
 	}
 	var out *mat.Dense
 	n, c := p.problem.Examples.Train.Len(), p.problem.Model.Outputs
-	err = p.each(ctx, rows, nil, func(lo int, b *linearize.Batch, pred *inference.Predictions) error {
+	err = p.each(ctx, rows, nil, func(lo int, b *linearize.Batch, pred *predictions) error {
 		if out == nil {
 			out = mat.NewDense(rows.Len(), n, nil)
 		}
@@ -202,7 +200,7 @@ func (p *Posterior) Terms(ctx context.Context, rows *Rows, o *ExplainOptions) (*
 		}
 		all, err := x.AllTerms(ctx, b)
 		if err != nil {
-			return problem.ExplainError(rows.asked.Slice(lo, lo+b.Len()), err)
+			return explainError(rows.asked.Slice(lo, lo+b.Len()), err)
 		}
 		for i := range b.Len() {
 			targets := p.targets(pred, i, asked, true)
@@ -288,7 +286,7 @@ func (p *Posterior) target(o *ExplainOptions) (*explain.Target, error) {
 }
 
 // targets are what is explained of prediction i.
-func (p *Posterior) targets(pred *inference.Predictions, i int, asked *explain.Target, only bool) []explain.Target {
+func (p *Posterior) targets(pred *predictions, i int, asked *explain.Target, only bool) []explain.Target {
 	if pred.Prob == nil {
 		return p.targetsAmong(0, -1, asked, only)
 	}
@@ -329,7 +327,6 @@ type explaining struct {
 	explainer *explain.Explainer      // nil before the first row
 	layers    []string                // names of layers, of ByLayer
 	half      gp.Dual                 // of Influence, else nil
-	known     int                     // warnings of the context's job before
 	change    *changed                // of other training data, else nil
 }
 
@@ -353,7 +350,7 @@ func (p *Posterior) explaining(ctx context.Context, o *ExplainOptions) (*explain
 		return nil, err
 	}
 	if _, ok := p.post.Dual.(explain.Splitter); e.o.ByLayer && !ok {
-		return nil, inference.NotOfAllRows("{by-layer}", p.post.How.Name, p.problem.Saved != nil)
+		return nil, notOfAllRows("{by-layer}", p.post.How.Name, p.problem.Saved != nil)
 	}
 	if e.o.Influence {
 		if e.half, err = p.atHalf(ctx); err != nil {
@@ -374,13 +371,13 @@ type answer struct {
 	input result.Input
 	row   *dataset.Rows // one
 	batch *linearize.Batch
-	pred  *inference.Predictions
+	pred  *predictions
 	terms []explain.Explanation
 }
 
 // inputOf says which row is asked about.
 func (p *Posterior) inputOf(rows *dataset.Rows, i int) result.Input {
-	in := result.Input{Split: rows.Part, Index: result.Index(rows.Row(i)), Label: result.Float(problem.Label(rows, i)), LabelName: p.problem.LabelName(rows, i), ID: problem.IDOf(rows, i), Targets: problem.SeveralOf(rows, i)}
+	in := result.Input{Split: rows.Part, Index: result.Index(rows.Row(i)), Label: result.Float(label(rows, i)), LabelName: p.problem.LabelName(rows, i), ID: idOf(rows, i), Targets: severalOf(rows, i)}
 	if rows.Own() {
 		in.File = rows.File
 	}
@@ -397,10 +394,10 @@ func (e *explaining) answer(ctx context.Context, rows *dataset.Rows, i int) (*an
 	a.input = p.inputOf(rows, i)
 	var err error
 	if a.batch, err = p.problem.Linearize(ctx, rows, i, i+1); err != nil {
-		return nil, problem.ExplainError(a.row, err)
+		return nil, explainError(a.row, err)
 	}
 	if a.pred, err = p.post.Predict(ctx, p.problem.Task, a.batch, p.link); err != nil {
-		return nil, problem.ExplainError(a.row, err)
+		return nil, explainError(a.row, err)
 	}
 	targets := p.targets(a.pred, 0, e.asked, e.o.Only)
 	if e.o.Merged != nil {
@@ -421,13 +418,13 @@ func (e *explaining) answer(ctx context.Context, rows *dataset.Rows, i int) (*an
 	}
 	list, err := e.explainer.ExplainTargets(ctx, a.batch, nil, targets)
 	if err != nil {
-		return nil, problem.ExplainError(a.row, err)
+		return nil, explainError(a.row, err)
 	}
 	a.terms = list[0]
 	if e.half != nil {
 		err = explain.AddInfluence(ctx, e.half, a.batch, a.terms)
 	}
-	return a, problem.ExplainError(a.row, err)
+	return a, explainError(a.row, err)
 }
 
 // prepare makes the explainer, to which the batch shows the layers of the network.
@@ -482,7 +479,7 @@ func (e *explaining) explain(ctx context.Context, rows *dataset.Rows, i int) (*E
 	p := e.p
 	x := &Explanation{Input: a.input, Classes: p.problem.Task.ClassNames(), Labels: p.problem.Task.LabelNames, Meanings: e.meanings, Fit: fit, Prediction: p.post.Prediction(p.problem.Task, a.pred, 0)}
 	if x.Interval, err = a.pred.Interval(ctx, p.problem); err != nil {
-		return nil, problem.ExplainError(a.row, err)
+		return nil, explainError(a.row, err)
 	}
 	names := p.names
 	names.Layers = e.layers

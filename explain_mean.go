@@ -13,10 +13,8 @@ import (
 	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/option"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -82,7 +80,7 @@ func explainMean(ctx context.Context, list []*Posterior, rows *dataset.Rows, o *
 	}
 	bytes := func(rows int) int64 {
 		// Value, raw term, similarity and removal of each training row
-		return problem.WholeBytes(4 * 8 * float64(len(list)) * float64(rows) * float64(len(targets[0])) * float64(p.problem.Examples.Train.Len()))
+		return wholeBytes(4 * 8 * float64(len(list)) * float64(rows) * float64(len(targets[0])) * float64(p.problem.Examples.Train.Len()))
 	}
 	if most := p.problem.Within(rows.Len(), bytes); most < rows.Len() {
 		return nil, option.Errorf("the terms of %d rows by %d networks take %.3g GB; ask for at most %d rows at a time, or raise {max-memory}", rows.Len(), len(list), float64(bytes(rows.Len()))/1e9, max(1, most))
@@ -119,7 +117,7 @@ func meanOutputs(ctx context.Context, list []*Posterior, rows *dataset.Rows) (*m
 		}
 		f, err := q.problem.Model.Net.Forward(ctx, x)
 		if err != nil {
-			return nil, option.Errorf("%s: %w", q.problem.Model.Name, problem.ExplainError(rows, err))
+			return nil, option.Errorf("%s: %w", q.problem.Model.Name, explainError(rows, err))
 		}
 		all[k] = f
 	}
@@ -159,11 +157,11 @@ func (p *Posterior) member(ctx context.Context, rows *dataset.Rows, targets [][]
 	for i := range rows.Len() {
 		batch, err := q.Linearize(ctx, rows, i, i+1)
 		if err != nil {
-			return nil, nil, problem.ExplainError(rows.Slice(i, i+1), err)
+			return nil, nil, explainError(rows.Slice(i, i+1), err)
 		}
 		pred, err := p.post.Predict(ctx, q.Task, batch, p.link)
 		if err != nil {
-			return nil, nil, problem.ExplainError(rows.Slice(i, i+1), err)
+			return nil, nil, explainError(rows.Slice(i, i+1), err)
 		}
 		one := p.post.Prediction(q.Task, pred, 0)
 		for j := range q.Model.Outputs {
@@ -175,7 +173,7 @@ func (p *Posterior) member(ctx context.Context, rows *dataset.Rows, targets [][]
 		}
 		found, err := e.Explain(ctx, batch)
 		if err != nil {
-			return nil, nil, problem.ExplainError(rows.Slice(i, i+1), err)
+			return nil, nil, explainError(rows.Slice(i, i+1), err)
 		}
 		m.predictions, m.explanations = append(m.predictions, one), append(m.explanations, found[0])
 		if rows.Len() > 1 {
@@ -225,7 +223,7 @@ func (p *Posterior) meanOf(members []*member, rows *dataset.Rows, i int, f []flo
 // meanPrediction is the prediction of the mixture of the networks' posteriors: means of means and
 // probabilities, and variances within networks and between them. The class, and the
 // probability without uncertainty, follow from the mean output f.
-func meanPrediction(p *problem.Problem, list []*result.Prediction, f []float64) result.Prediction {
+func meanPrediction(p *problem, list []*result.Prediction, f []float64) result.Prediction {
 	row := mat.NewDense(1, len(f), slices.Clone(f))
 	r := result.Prediction{Class: p.Task.Class(f), ClassName: p.NameOf(p.Task.Class(f)), Novelty: &result.Novelty{}}
 	// at is the mean over networks of a list of numbers.
@@ -270,8 +268,8 @@ func meanPrediction(p *problem.Problem, list []*result.Prediction, f []float64) 
 		v, _ := explain.Over(list, func(x *result.Prediction) float64 { return float64(one.of(x.Novelty)) })
 		*one.to = result.Float(v)
 	}
-	if problem.HasClasses(p.Task.Likelihood) {
-		r.MAPProbability = inference.ByNetwork(p.Task, row)
+	if hasClasses(p.Task.Likelihood) {
+		r.MAPProbability = byNetwork(p.Task, row)
 	}
 	return r
 }

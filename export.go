@@ -8,7 +8,6 @@ import (
 	"github.com/funcgp/funcgp/explain/portable"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/atomicfile"
-	"github.com/funcgp/funcgp/internal/inference"
 )
 
 // ExportOptions say what Export writes. The zero value is the default.
@@ -51,7 +50,7 @@ func (p *Posterior) Export(ctx context.Context, path string, o *ExportOptions) (
 		if err != nil {
 			return nil, named(err)
 		}
-		page, err := inference.ExportPage(ctx, p.problem, graph, runtime)
+		page, err := exportPage(ctx, p.problem, graph, runtime)
 		if err == nil {
 			err = atomicfile.Write(o.Page, page.Write)
 		}

@@ -33,7 +33,6 @@ package funcgp
 import (
 	"errors"
 
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -43,16 +42,6 @@ var ErrClosed = errors.New("funcgp: the posterior is closed")
 // Limits bound what a call may take: Memory in bytes, 0 for 80 % of what is free, and Progress, which is told of done of
 // total parts of a stage, from any goroutine.
 type Limits = linearize.Limits
-
-// What a posterior is made of and how. Their zero values are defaults.
-type (
-	Model      = problem.ModelOptions
-	Data       = problem.DataOptions
-	Prior      = problem.PriorOptions
-	Method     = problem.MethodOptions
-	FitOptions = problem.FitOptions
-	Numbers    = problem.Numbers
-)
 
 // WeightDecay says the precision of the training by the weight decay λ of torch.optim.SGD or Adam on a mean
 // loss; answers are at the match, which is that precision where the training ran to its end. AdamW's decay is

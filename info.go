@@ -7,7 +7,6 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 )
 
 // Info says what a posterior is of.
@@ -79,7 +78,7 @@ func (p *Posterior) Info() Info {
 }
 
 // infoOf says what the rows and the outputs of a problem are.
-func infoOf(p *problem.Problem) Info {
+func infoOf(p *problem) Info {
 	d, t := p.Examples.Data, p.Task
 	return Info{Model: p.Model.Name, Data: d.Source, Likelihood: t.Likelihood.Name(), InputShape: slices.Clone(d.Shape), Columns: slices.Clone(d.Columns), Target: d.Target,
 		Classes: slices.Clone(t.ClassNames()), Labels: slices.Clone(t.LabelNames)}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize/network/head"
 )
 
@@ -15,11 +14,11 @@ type Inspection = result.Inspection
 // Inspect says what a model is made of: its operators, inputs and outputs, the function that it ends with, and for each
 // stored tensor whether it is a parameter, and why. It opens no data. The limits may be nil.
 func Inspect(ctx context.Context, m Model, l *Limits) (*Inspection, error) {
-	c, f := job.FromContext(ctx), problem.ModelFlags{ModelOptions: m}
+	c, f := job.FromContext(ctx), modelFlags{Model: m}
 	if l != nil {
 		f.Memory = l.Memory
 	}
-	read, err := problem.ReadModel(ctx, c, &f)
+	read, err := readModel(ctx, c, &f)
 	if err != nil {
 		return nil, named(err)
 	}
@@ -45,7 +44,7 @@ func Inspect(ctx context.Context, m Model, l *Limits) (*Inspection, error) {
 		if h.Clip != "" {
 			out.Head.Clip = &h.Clip
 		}
-		if name := problem.HeadLikelihood(net); name != "" {
+		if name := headLikelihood(net); name != "" {
 			out.Head.Likelihood = &name
 		}
 	}

@@ -4,11 +4,10 @@ import (
 	"fmt"
 
 	"github.com/funcgp/funcgp/internal/option"
-	"github.com/funcgp/funcgp/internal/problem"
 )
 
 // meanings say what each score in the JSON of an explanation by so many networks is, its unit and its sign.
-func meanings(p *problem.Problem, o *ExplainOptions, networks int) map[string]string {
+func meanings(p *problem, o *ExplainOptions, networks int) map[string]string {
 	unit := p.Unit()
 	m := map[string]string{
 		"value":      fmt.Sprintf("what the training row adds to the output, in its unit: %s; a positive one raises the output. Go by it for the rows that hold the prediction together", unit),
@@ -16,7 +15,7 @@ func meanings(p *problem.Problem, o *ExplainOptions, networks int) map[string]st
 		"removal":    option.Text("the output without the training row less the output with it, to first order, in the unit of value; a positive one says that the output would rise. Go by it for a single row, and for many at once by influence ({influence})").In(p.Words),
 		"similarity": "posterior correlation of the output at the training row and at the explained one, no unit, from −1 to 1; where negative, what raises the one lowers the other",
 	}
-	if problem.HasClasses(p.Task.Likelihood) {
+	if hasClasses(p.Task.Likelihood) {
 		m["value"] += ": trained again without those of the largest values, a network changes most"
 	} else {
 		m["value"] += "; what networks become that are trained without rows it does not foretell in a regression: for that go by removal"

@@ -5,10 +5,8 @@ import (
 	"context"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/option"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/sparse/shard"
 )
@@ -18,7 +16,7 @@ import (
 // wrote. Merge makes a posterior of all parts. One goroutine at a time uses it.
 type Pass struct {
 	job  *job.Job
-	pass *inference.Pass
+	pass *sumsPass
 }
 
 // OpenPass opens the file of a pass, with its model and data. The options may be nil. Files that are missing or have
@@ -27,16 +25,16 @@ func OpenPass(ctx context.Context, path string, o *OpenOptions) (*Pass, error) {
 	if path == "" {
 		return nil, named(option.Errorf("OpenPass takes the file of a pass, which Pass.Save or {fit select-only} wrote"))
 	}
-	s, err := startFrom(ctx, path, problem.InducingFile, o)
+	s, err := startFrom(ctx, path, inducingKind, o)
 	if err != nil {
 		return nil, err
 	}
-	pass, err := inference.LoadPass(ctx, s.job, s.problem)
+	pass, err := loadPass(ctx, s.job, s.problem)
 	return s.pass(pass, err)
 }
 
 // pass is a pass of the session, which is closed where err is not nil.
-func (s *Session) pass(pass *inference.Pass, err error) (*Pass, error) {
+func (s *Session) pass(pass *sumsPass, err error) (*Pass, error) {
 	if err != nil {
 		s.Close()
 		return nil, named(err)
@@ -59,9 +57,9 @@ func NewPass(ctx context.Context, m Model, d Data, o *FitOptions) (*Pass, error)
 		return nil, err
 	}
 	p, err := s.problem.Grouped(ctx, s.job)
-	var pass *inference.Pass
+	var pass *sumsPass
 	if err == nil {
-		pass, err = inference.NewPass(ctx, s.job, p, inference.FlagsOf(&fit))
+		pass, err = newPass(ctx, s.job, p, methodFlagsOf(&fit))
 	}
 	return s.pass(pass, err)
 }
@@ -127,7 +125,7 @@ func Merge(ctx context.Context, files []string, o *MergeOptions) (*Posterior, er
 		o = &MergeOptions{}
 	}
 	calibrate := cmp.Or(o.Fit.Calibrate, "loo")
-	if err := inference.CheckCalibration(calibrate); err != nil {
+	if err := checkCalibration(calibrate); err != nil {
 		return nil, named(err)
 	}
 	open := func(files []string, _ *sparse.Sums) (*shard.Set, error) { return shard.Open(files) }
@@ -138,11 +136,11 @@ func Merge(ctx context.Context, files []string, o *MergeOptions) (*Posterior, er
 	if err != nil {
 		return nil, named(err)
 	}
-	s, err := startFrom(ctx, set.Paths()[0], problem.ShardFile, &o.OpenOptions)
+	s, err := startFrom(ctx, set.Paths()[0], shardKind, &o.OpenOptions)
 	if err != nil {
 		return nil, err
 	}
-	post, err := inference.MergeSet(ctx, s.job, s.problem, set, o.Inducing, o.Dir, calibrate)
+	post, err := mergeSet(ctx, s.job, s.problem, set, o.Inducing, o.Dir, calibrate)
 	if err != nil {
 		s.Close()
 		return nil, named(err)

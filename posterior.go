@@ -13,9 +13,7 @@ import (
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -24,14 +22,14 @@ import (
 // A Posterior is a Gaussian process over functions that is conditioned on training rows, with the names,
 // units and calibration that its answers need. Several goroutines may use one.
 type Posterior struct {
-	problem *problem.Problem
-	post    *inference.Posterior
+	problem *problem
+	post    *solution
 	link    predictive.Link
 	fit     result.Fit
 	names   result.Rows
 	job     *job.Job
-	later   func(ctx context.Context) (*inference.Posterior, error) // makes post, of Deferred; nil of others
-	held    bool                                                    // the network or the rows were in memory
+	later   func(ctx context.Context) (*solution, error) // makes post, of Deferred; nil of others
+	held    bool                                         // the network or the rows were in memory
 
 	shared atomic.Pointer[explain.Explainer] // by Prepare; nil before
 	refits refits
@@ -71,21 +69,21 @@ func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error
 }
 
 // answering answers by a posterior, whose files the job has open.
-func answering(c *job.Job, post *inference.Posterior) *Posterior {
+func answering(c *job.Job, post *solution) *Posterior {
 	q := deferred(c, post.Problem, nil)
 	q.made(post)
 	return q
 }
 
 // made sets the posterior over functions, and the problem with what its fit settled.
-func (p *Posterior) made(post *inference.Posterior) {
+func (p *Posterior) made(post *solution) {
 	p.problem, p.post = post.Problem, post
 	p.link, p.fit = post.DefaultLink(p.problem), post.Report(p.problem, p.job.Warnings)
 }
 
 // deferred is a posterior that is made when an explanation needs it, after what was asked is checked, and of several
 // networks for ExplainMean one after another, so that one is in memory at a time.
-func deferred(c *job.Job, p *problem.Problem, later func(ctx context.Context) (*inference.Posterior, error)) *Posterior {
+func deferred(c *job.Job, p *problem, later func(ctx context.Context) (*solution, error)) *Posterior {
 	q := &Posterior{problem: p, names: p.TrainingRows(), job: c, later: later}
 	q.names.ErrorBars = true
 	return q
@@ -182,7 +180,7 @@ func (p *Posterior) Report(ctx context.Context) result.Fit {
 }
 
 // reportOf is Report of a posterior of the same problem.
-func (p *Posterior) reportOf(c *job.Job, q *inference.Posterior) result.Fit {
+func (p *Posterior) reportOf(c *job.Job, q *solution) result.Fit {
 	f := p.fit
 	if q != p.post {
 		f = q.Report(p.problem, nil)
@@ -220,7 +218,7 @@ func (o *SaveOptions) CheckFor(m Method) error {
 	if !o.WithoutInputs {
 		return nil
 	}
-	return named(inference.CheckWithout(m.Name, m.Select))
+	return named(checkWithout(m.Name, m.Select))
 }
 
 // Save writes the posterior to a file for Open and for gpexplain, under a temporary name first. The options
@@ -240,7 +238,7 @@ func (p *Posterior) Save(ctx context.Context, path string, o *SaveOptions) error
 		return err
 	}
 	defer end()
-	if err := p.post.Save(ctx, p.job, path, p.fit, inference.SaveOptions{Inputs: o.Inputs, Bundle: o.Bundle, Without: o.WithoutInputs}); err != nil {
+	if err := p.post.Save(ctx, p.job, path, p.fit, saveOptions{Inputs: o.Inputs, Bundle: o.Bundle, Without: o.WithoutInputs}); err != nil {
 		return named(err)
 	}
 	return nil

@@ -17,11 +17,9 @@ import (
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/par"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -53,7 +51,7 @@ type PredictOptions struct {
 
 // CheckFor refuses a link that cannot be computed for a likelihood, as of FitOptions.Likelihood, of this number of outputs.
 func (o *PredictOptions) CheckFor(likelihood string, outputs int) error {
-	return o.suits(problem.LikelihoodNamed(likelihood), outputs)
+	return o.suits(likelihoodNamed(likelihood), outputs)
 }
 
 func (o *PredictOptions) suits(lik glm.Likelihood, outputs int) error {
@@ -76,7 +74,7 @@ func (o *PredictOptions) suits(lik glm.Likelihood, outputs int) error {
 // A predicting is what the predictions by some options share.
 type predicting struct {
 	link    predictive.Link
-	covered *inference.Coverage // nil where none was asked for
+	covered *covered // nil where none was asked for
 }
 
 // predicting checks the options, which may be nil, and computes what does not depend on rows.
@@ -117,7 +115,7 @@ func (p *Posterior) predicting(ctx context.Context, o *PredictOptions) (*predict
 // A covering keeps what the regions of the latest coverage come from.
 type covering struct {
 	sync.Mutex
-	latest *inference.Coverage
+	latest *covered
 }
 
 // suits refuses a coverage that the training rows cannot give.
@@ -128,12 +126,12 @@ func (k *covering) suits(p *Posterior, coverage float64) error {
 	case !(coverage > 0 && coverage < 1):
 		return option.Errorf("{coverage=%v} must be between 0 and 1", coverage)
 	}
-	asks := inference.CoverageFlags{Share: &coverage}
+	asks := coverageFlags{Share: &coverage}
 	return asks.Suits(p.problem, p.problem.Examples.Train.Len(), "training rows")
 }
 
 // of is what regions of a coverage come from; nil for a coverage of 0.
-func (k *covering) of(ctx context.Context, p *Posterior, coverage float64) (*inference.Coverage, error) {
+func (k *covering) of(ctx context.Context, p *Posterior, coverage float64) (*covered, error) {
 	if coverage == 0 {
 		return nil, nil
 	}
@@ -142,7 +140,7 @@ func (k *covering) of(ctx context.Context, p *Posterior, coverage float64) (*inf
 	if k.latest != nil && k.latest.Share == coverage {
 		return k.latest, nil
 	}
-	asks := inference.CoverageFlags{Share: &coverage}
+	asks := coverageFlags{Share: &coverage}
 	found, err := asks.Prepare(ctx, job.FromContext(ctx), p.problem, p.post)
 	if err == nil {
 		k.latest = found
@@ -207,7 +205,7 @@ func (p *Posterior) Predictions(ctx context.Context, rows *Rows, o *PredictOptio
 			}
 			regions, err := s.covered.Regions(ctx, b)
 			if err != nil {
-				return nil, problem.ExplainError(rows.asked.Slice(lo, hi), err)
+				return nil, explainError(rows.asked.Slice(lo, hi), err)
 			}
 			for i := range hi - lo {
 				x := p.post.PredictionOf(p.problem, pred, i, rows.asked, lo+i)
@@ -272,7 +270,7 @@ func (p *Posterior) Summary(ctx context.Context, rows *Rows, o *PredictOptions) 
 // predict predicts rows by a function, nil for the posterior's own.
 func (p *Posterior) predict(ctx context.Context, rows *Rows, function gp.Latent) ([]Prediction, error) {
 	var out []Prediction
-	err := p.each(ctx, rows, function, func(lo int, b *linearize.Batch, pred *inference.Predictions) error {
+	err := p.each(ctx, rows, function, func(lo int, b *linearize.Batch, pred *predictions) error {
 		for i := range b.Len() {
 			out = append(out, p.prediction(rows.asked, lo+i, pred, i))
 		}
@@ -282,7 +280,7 @@ func (p *Posterior) predict(ctx context.Context, rows *Rows, function gp.Latent)
 }
 
 // each predicts rows in tiles by a function, nil for the posterior's own.
-func (p *Posterior) each(ctx context.Context, rows *Rows, function gp.Latent, do func(lo int, b *linearize.Batch, pred *inference.Predictions) error) error {
+func (p *Posterior) each(ctx context.Context, rows *Rows, function gp.Latent, do func(lo int, b *linearize.Batch, pred *predictions) error) error {
 	end, err := p.begin()
 	if err != nil {
 		return err
@@ -314,7 +312,7 @@ func (p *Posterior) owns(rows *Rows) error {
 }
 
 // prediction is prediction i of a tile, which is row at of those asked for.
-func (p *Posterior) prediction(rows *dataset.Rows, at int, pred *inference.Predictions, i int) Prediction {
+func (p *Posterior) prediction(rows *dataset.Rows, at int, pred *predictions, i int) Prediction {
 	return *p.post.PredictionOf(p.problem, pred, i, rows, at)
 }
 

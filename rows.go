@@ -17,7 +17,6 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/option"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -49,7 +48,7 @@ func (r *Rows) Part() string { return r.asked.Part }
 
 // Named names row i, with its label in the data.
 func (r *Rows) Named(i int) result.NamedRow {
-	return result.NamedRow{Index: result.Index(r.asked.Row(i)), Label: result.Float(problem.Label(r.asked, i)), LabelName: r.own.problem.LabelName(r.asked, i), ID: problem.IDOf(r.asked, i)}
+	return result.NamedRow{Index: result.Index(r.asked.Row(i)), Label: result.Float(label(r.asked, i)), LabelName: r.own.problem.LabelName(r.asked, i), ID: idOf(r.asked, i)}
 }
 
 // Values are the rows as they are in the file, T×D: features in the units of the data, pixels from 0 to 1.
@@ -59,7 +58,7 @@ func (r *Rows) Values(ctx context.Context) (*mat.Dense, error) {
 }
 
 // ID is the name of row i, "" for none.
-func (r *Rows) ID(i int) string { return problem.IDOf(r.asked, i) }
+func (r *Rows) ID(i int) string { return idOf(r.asked, i) }
 
 // Label is the number of the label of row i in the data; NaN of a row without a label or with a target that is a number.
 func (r *Rows) Label(i int) result.Float {
@@ -74,7 +73,7 @@ func (r *Rows) Name(i int) string { return r.asked.Name(i) }
 
 // Located returns an error, which may be nil, of a package below this one that computed with the rows. It says at which of
 // them numbers went wrong, where the error has its place, and what helps.
-func (r *Rows) Located(err error) error { return named(problem.ExplainError(r.asked, err)) }
+func (r *Rows) Located(err error) error { return named(explainError(r.asked, err)) }
 
 // Source gives the rows to packages below this one, linearized anew in each pass, until ctx is done. It must not be used
 // after the posterior is closed.
@@ -118,7 +117,7 @@ func (p *Posterior) take(name string, o *ReadOptions, read func(o *dataset.Input
 	if o == nil {
 		o = &ReadOptions{}
 	}
-	invert, err := problem.Invert(o.Invert)
+	invert, err := invert(o.Invert)
 	if err != nil {
 		return nil, named(err)
 	}
@@ -260,7 +259,7 @@ func (r *Rows) Targets(i int) []float64 {
 	if w := rows.Width(); rows.Labels == nil && w > 1 {
 		return slices.Clone(rows.Targets[i*w : (i+1)*w])
 	}
-	return []float64{problem.Label(rows, i)}
+	return []float64{label(rows, i)}
 }
 
 // Select returns the rows that a query asks for, and where it asks for none the first count kept test rows, 0 for

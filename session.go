@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/funcgp/funcgp/internal/inference"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize"
 )
 
@@ -20,7 +18,7 @@ import (
 //	...
 //	p, err := s.Posterior(ctx, rows)
 type Session struct {
-	problem *problem.Problem
+	problem *problem
 	options FitOptions
 	file    string // of the posterior; "" fits one
 	job     *job.Job
@@ -30,32 +28,29 @@ type Session struct {
 	warned  linearize.Warnings // of one of these when it was read
 }
 
-// A Query says which rows are asked about.
-type Query = problem.RowFlags
-
 // Start reads a model and data for a fit. The options may be nil.
 func Start(ctx context.Context, m Model, d Data, o *FitOptions) (*Session, error) {
 	if o == nil {
 		o = &FitOptions{}
 	}
-	err := inference.FlagsOf(o).Check()
+	err := methodFlagsOf(o).Check()
 	if err == nil { // what is no checkpoint is found before the model is read
-		err = inference.CheckCheckpoint(o.Checkpoint, o.Memory)
+		err = checkCheckpoint(o.Checkpoint, o.Memory)
 	}
 	if err != nil {
 		return nil, named(err)
 	}
-	return start(ctx, &m, &d, o, "", problem.PosteriorFile)
+	return start(ctx, &m, &d, o, "", posteriorKind)
 }
 
 // StartFrom reads the model and the data of a posterior that Save or gpexplain fit wrote. The options may be nil. The
 // errors are those of Open.
 func StartFrom(ctx context.Context, path string, o *OpenOptions) (*Session, error) {
-	return startFrom(ctx, path, problem.PosteriorFile, o)
+	return startFrom(ctx, path, posteriorKind, o)
 }
 
 // startFrom is StartFrom of a file of another kind.
-func startFrom(ctx context.Context, path string, kind problem.FileKind, o *OpenOptions) (*Session, error) {
+func startFrom(ctx context.Context, path string, kind fileKind, o *OpenOptions) (*Session, error) {
 	if o == nil {
 		o = &OpenOptions{}
 	}
@@ -83,8 +78,8 @@ func Check(m *Model, d *Data, o *FitOptions, file string) error {
 }
 
 // flagsOf are options that were checked.
-func flagsOf(m *Model, d *Data, o *FitOptions, file string) (f *problem.Flags, err error) {
-	f = &problem.Flags{Model: problem.ModelFlags{ModelOptions: *m}, Data: problem.DataFlags{DataOptions: *d}, Task: problem.TaskFlags{FitOptions: *o}}
+func flagsOf(m *Model, d *Data, o *FitOptions, file string) (f *asked, err error) {
+	f = &asked{Model: modelFlags{Model: *m}, Data: dataFlags{Data: *d}, Task: taskFlags{FitOptions: *o}}
 	if d.X != nil {
 		if f.Data.Held, err = held(d, m.Network); err != nil {
 			return nil, err
@@ -93,14 +88,14 @@ func flagsOf(m *Model, d *Data, o *FitOptions, file string) (f *problem.Flags, e
 	return f, f.Check(file)
 }
 
-func start(ctx context.Context, m *Model, d *Data, o *FitOptions, path string, kind problem.FileKind) (*Session, error) {
-	return openSession(ctx, m, d, o, path, func(c *job.Job, f *problem.Flags) (*problem.Problem, error) {
-		return problem.OpenFile(ctx, c, f, path, kind)
+func start(ctx context.Context, m *Model, d *Data, o *FitOptions, path string, kind fileKind) (*Session, error) {
+	return openSession(ctx, m, d, o, path, func(c *job.Job, f *asked) (*problem, error) {
+		return openFile(ctx, c, f, path, kind)
 	})
 }
 
 // openSession reads a model and data, or those of the file of a posterior, in a way of its own.
-func openSession(ctx context.Context, m *Model, d *Data, o *FitOptions, path string, open func(c *job.Job, f *problem.Flags) (*problem.Problem, error)) (*Session, error) {
+func openSession(ctx context.Context, m *Model, d *Data, o *FitOptions, path string, open func(c *job.Job, f *asked) (*problem, error)) (*Session, error) {
 	f, err := flagsOf(m, d, o, path)
 	if err != nil {
 		return nil, named(err)
@@ -130,24 +125,24 @@ type Source struct {
 func StartEach(ctx context.Context, sources []Source) ([]*Session, error) {
 	c := job.FromContext(ctx)
 	list := make([]*Session, len(sources))
-	of := make([]problem.Source, len(sources))
+	of := make([]openSource, len(sources))
 	for k := range sources {
 		x := &sources[k]
 		f, err := flagsOf(&x.Model, &x.Data, &x.Fit, x.File)
 		if err != nil {
 			return nil, named(err)
 		}
-		of[k] = problem.Source{Flags: f, Posterior: x.File}
+		of[k] = openSource{Flags: f, Posterior: x.File}
 		list[k] = &Session{options: x.Fit, file: x.File, job: c, held: x.Model.Network != nil || x.Data.X != nil}
 		if x.Fit.Progress != nil {
 			c.Listener = job.Progress(x.Fit.Progress)
 		}
 		c.Force = c.Force || x.Fit.Force
 	}
-	problems, warned, err := problem.OpenSeveral(ctx, c, of)
+	problems, warned, err := openSeveral(ctx, c, of)
 	if err != nil {
 		c.Close()
-		return nil, named(problem.LessMemory(err, sources[0].File != ""))
+		return nil, named(withLessMemory(err, sources[0].File != ""))
 	}
 	for k, s := range list {
 		s.problem, s.several, s.warned = problems[k], true, warned[k]
@@ -192,12 +187,12 @@ func (s *Session) Deferred(ctx context.Context, rows *Rows) (*Posterior, error) 
 		p, rows.asked, err = p.GroupedFor(ctx, c, rows.asked)
 	}
 	if err == nil && s.options.Prior.G {
-		p, err = inference.WithGPrior(ctx, c, p)
+		p, err = withGPrior(ctx, c, p)
 	}
 	if err != nil {
 		return nil, s.named(err)
 	}
-	out := deferred(c, p, func(ctx context.Context) (*inference.Posterior, error) {
+	out := deferred(c, p, func(ctx context.Context) (*solution, error) {
 		if s.several {
 			c.Warnings = s.warned
 		}
@@ -210,11 +205,11 @@ func (s *Session) Deferred(ctx context.Context, rows *Rows) (*Posterior, error) 
 }
 
 // named returns err, which may be nil, with what to do about a limit of memory.
-func (s *Session) named(err error) error { return named(problem.LessMemory(err, s.file != "")) }
+func (s *Session) named(err error) error { return named(withLessMemory(err, s.file != "")) }
 
 // fit computes or reads the posterior of a problem.
-func (s *Session) fit(ctx context.Context, p *problem.Problem) (*inference.Posterior, error) {
-	o, flags := &s.options, inference.FlagsOf(&s.options)
+func (s *Session) fit(ctx context.Context, p *problem) (*solution, error) {
+	o, flags := &s.options, methodFlagsOf(&s.options)
 	calibrate := cmp.Or(o.Calibrate, "loo")
 	if calibrate == "skip" {
 		calibrate = ""
@@ -225,12 +220,12 @@ func (s *Session) fit(ctx context.Context, p *problem.Problem) (*inference.Poste
 				return nil, err
 			}
 		}
-		return inference.FitCalibrated(ctx, s.job, p, flags, inference.Options{AtTheta: true, Linear: true}, "")
+		return fitCalibrated(ctx, s.job, p, flags, options{AtTheta: true, Linear: true}, "")
 	}
 	if o.Checkpoint != "" {
-		return inference.FitCalibrated(ctx, s.job, p, flags, inference.Options{Checkpoint: o.Checkpoint}, calibrate)
+		return fitCalibrated(ctx, s.job, p, flags, options{Checkpoint: o.Checkpoint}, calibrate)
 	}
-	w := inference.WeightFlags{Structure: o.Structure, Predictive: cmp.Or(o.Predictive, "glm"), Samples: cmp.Or(o.Samples, 1000)}
+	w := weightFlags{Structure: o.Structure, Predictive: cmp.Or(o.Predictive, "glm"), Samples: cmp.Or(o.Samples, 1000)}
 	return w.Answer(ctx, s.job, p, flags, calibrate)
 }
 

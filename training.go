@@ -8,12 +8,8 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/problem"
 	"github.com/funcgp/funcgp/linearize/network"
 )
-
-// A Trainee is a network that is still to be trained.
-type Trainee = problem.Trainee
 
 // A TrainingSet is data that a network is trained on by package linearize/train, under the likelihood and the prior of the
 // posterior that will be fitted to it. Its rows are for its own methods.
@@ -38,8 +34,8 @@ type TrainingSet struct {
 // OpenToTrain reads data for a network that is still to be trained, with its test rows, so that a fault in them does not
 // cost the training. The options may be nil; those of a likelihood, a prior and a scaling are what the training takes.
 func OpenToTrain(ctx context.Context, d Data, o *FitOptions, net *Trainee) (*TrainingSet, error) {
-	s, err := openTraining(ctx, &Model{}, &d, o, net.Autoencoder, func(c *job.Job, f *problem.Flags) (*problem.Problem, error) {
-		return problem.OpenToTrain(ctx, c, f, net)
+	s, err := openTraining(ctx, &Model{}, &d, o, net.Autoencoder, func(c *job.Job, f *asked) (*problem, error) {
+		return openToTrain(ctx, c, f, net)
 	})
 	if err != nil || s.session.problem.Examples.TestPart().Len() == 0 {
 		return s, err
@@ -59,12 +55,12 @@ func OpenToTrain(ctx context.Context, d Data, o *FitOptions, net *Trainee) (*Tra
 // OpenAutoencoder reads a trained autoencoder, whose head is part of it, and its data, whose targets are their inputs.
 // decoder is the file of the decoder where the model is the encoder alone; "" where it is both. The options may be nil.
 func OpenAutoencoder(ctx context.Context, m Model, d Data, o *FitOptions, decoder string) (*TrainingSet, error) {
-	return openTraining(ctx, &m, &d, o, true, func(c *job.Job, f *problem.Flags) (*problem.Problem, error) {
-		return problem.OpenAutoencoder(ctx, c, f, decoder)
+	return openTraining(ctx, &m, &d, o, true, func(c *job.Job, f *asked) (*problem, error) {
+		return openAutoencoder(ctx, c, f, decoder)
 	})
 }
 
-func openTraining(ctx context.Context, m *Model, d *Data, o *FitOptions, autoencoder bool, open func(c *job.Job, f *problem.Flags) (*problem.Problem, error)) (*TrainingSet, error) {
+func openTraining(ctx context.Context, m *Model, d *Data, o *FitOptions, autoencoder bool, open func(c *job.Job, f *asked) (*problem, error)) (*TrainingSet, error) {
 	if o == nil {
 		o = &FitOptions{}
 	}
@@ -78,7 +74,7 @@ func openTraining(ctx context.Context, m *Model, d *Data, o *FitOptions, autoenc
 // IsAutoencoder tells whether the file of a model records that it is an autoencoder. What is wrong with the file, opening
 // it says.
 func IsAutoencoder(ctx context.Context, m Model, l Limits) bool {
-	return problem.IsAutoencoder(ctx, &problem.ModelFlags{ModelOptions: m, Memory: l.Memory})
+	return isAutoencoder(ctx, &modelFlags{Model: m, Memory: l.Memory})
 }
 
 // Close closes the files of the data.

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/funcgp/funcgp/internal/option"
-	"github.com/funcgp/funcgp/internal/problem"
 )
 
 // A callError is an error of a call of this package.
@@ -27,7 +26,7 @@ func named(err error) error {
 
 // named returns err, which may be nil, in the words of who asked.
 func (p *Posterior) named(err error) error {
-	err = problem.LessMemory(err, p.problem.Saved != nil)
+	err = withLessMemory(err, p.problem.Saved != nil)
 	if p.job.Words != option.Go {
 		return err
 	}

@@ -76,7 +76,7 @@ const (
 // builtin returns the ONNX file of the built-in network.
 func builtin(t testing.TB) []byte {
 	t.Helper()
-	return testref.Must(os.ReadFile(filepath.Join(repository, "internal", "problem", "builtin.onnx")))(t)
+	return testref.Must(os.ReadFile(filepath.Join(repository, "testdata", "builtin.onnx")))(t)
 }
 
 // untold returns the built-in network in a file, without its metadata.

@@ -32,7 +32,7 @@ var rooms = [][]string{
 	{"sparse"},
 	{"glm/score", "glm/novelty", "glm/weightspace", "glm/autoencoder", "gp/evidence"},
 	{"explain"},
-	{"internal/job", "internal/problem", "internal/inference"},
+	{"internal/job"},
 	{"."}, // package funcgp
 	{"explain/report", "explain/serve", "sparse/parts", "doc/examples"},
 	{"cmd", "internal/console", "sparse/beam", "studies"},

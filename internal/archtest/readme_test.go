@@ -73,7 +73,7 @@ func TestWarnings(t *testing.T) {
 	codes, library, remedies := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	eachSource(t, func(s source) {
 		// These packages are shared by the command and the package at the root.
-		ofCommand := s.isCommand() || slices.Contains([]string{".", "internal/console", "internal/job", "internal/problem", "internal/inference", "sparse/parts"}, s.pkg)
+		ofCommand := s.isCommand() || slices.Contains([]string{".", "internal/console", "internal/job", "sparse/parts"}, s.pkg)
 		if s.isTest() || strings.HasPrefix(s.pkg, "testdata/") {
 			return
 		}

@@ -132,7 +132,7 @@ func thesisCNN() []network.Layer {
 var image = network.Shape{1, 28, 28}
 
 func openDigits(ctx context.Context, o *options, _ int) (*problem, error) {
-	p := &problem{lik: glm.Bernoulli{}, members: 5, recipe: recipe{shape: image, layers: thesisCNN(), delta: 10, file: "../internal/problem/builtin.onnx"}}
+	p := &problem{lik: glm.Bernoulli{}, members: 5, recipe: recipe{shape: image, layers: thesisCNN(), delta: 10, file: "../testdata/builtin.onnx"}}
 	d, err := openImages(ctx, "digits", []int{4, 9})
 	if err != nil {
 		return nil, err

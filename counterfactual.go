@@ -1,0 +1,121 @@
+package funcgp
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/funcgp/funcgp/explain/counterfactual"
+	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/kept"
+	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+var (
+	_ counterfactual.Base = (*gp.Exact)(nil)
+	_ counterfactual.Base = (*kept.Posterior)(nil)
+)
+
+// Counterfactual returns what answers for a posterior with other training data. Where there is none, the error names
+// the flag or verb that needs it.
+func counterfactualModel(ctx context.Context, c *job.Job, p *problem, q *solution, flag option.Text) (*counterfactual.Model, error) {
+	if err := changeable(flag, q.How.Name, p.Saved != nil, q.Dual.Refitted()); err != nil {
+		return nil, err
+	}
+	kernel := ntk.New(q.Prior(), p.Model.Net.Theta())
+	return counterfactual.New(ctx, q.Dual.(counterfactual.Base), kernel, p.TrainTargets(), p.Bounds(c))
+}
+
+// Changeable returns an error, which names the flag or verb, unless it is defined what a posterior of this method
+// would be with other training data. saved tells whether it is from a file, and
+// refitted whether it is a refit's, as all are but in older files.
+func changeable(flag option.Text, method string, saved, refitted bool) error {
+	if method != "exact" && method != "kept" {
+		return notOfAllRows(flag, method, saved)
+	}
+	if !refitted {
+		return option.Errorf("%s: the saved posterior, of an older version, is that at the trained parameters, and other training data are answered for by a refit; fit it again", flag)
+	}
+	return nil
+}
+
+// NotOfAllRows is the error of a flag or verb that needs a posterior of all training rows. saved tells that the posterior
+// is from a file, whose method is what it is.
+func notOfAllRows(flag option.Text, method string, saved bool) error {
+	remedy := option.Text("give {method=exact} or kept")
+	if saved {
+		remedy = "fit one by {fit method=exact} or kept"
+	}
+	return option.Errorf("%s needs a posterior of all training rows, which {method=%s} is not; %s", flag, method, remedy)
+}
+
+// AtHalfWeights refits the training rows at half of their weights, which is twice the prior precision (E23), by the same
+// method, for explain.AddInfluence. It takes another kernel and factor, of all rows or of those that are kept there.
+func (q *solution) AtHalfWeights(ctx context.Context, c *job.Job, p *problem) (gp.Dual, error) {
+	if err := changeable("{influence}", q.How.Name, p.Saved != nil, q.Dual.Refitted()); err != nil {
+		return nil, err
+	}
+	f := &fit{con: c, problem: p, theta: p.Model.Net.Theta(), source: q.Dual.Data()}
+	err := f.setPrecision(2 * q.precision)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Clear()
+	if q.kept != nil {
+		f.flags = again(&result.Fit{Method: q.How.Name, Certificate: q.certificate})
+		half, err := f.keptAgain(ctx, q.kept)
+		return half, explainError(p.Examples.Train, err)
+	}
+	half, err := f.exactDual(ctx, f.source.(*linearize.Batch), nil)
+	return half, explainError(p.Examples.Train, err)
+}
+
+// SmallestFlip looks for a small set of training rows without which the class of one row is another. It returns the
+// set and, where there is one, what q predicts without it, with what the posterior without it warns of.
+func smallestFlip(ctx context.Context, p *problem, q *solution, m *counterfactual.Model, x *linearize.Batch, o counterfactual.FlipOptions, link predictive.Link) (*result.SmallestFlip, *predictions, []error, error) {
+	var err error
+	o.NoRefit = q.How.Name != "exact" // which would form the kernel of all training rows
+	if o.Shift, err = q.Shift(ctx, x); err != nil {
+		return nil, nil, nil, err
+	}
+	if k := q.Calibration.Scales(); k != nil && k.Shift != nil {
+		floats.Add(o.Shift, k.Shift)
+	}
+	found, err := m.SmallestFlip(ctx, x, &o)
+	if none := (*counterfactual.NoFlipError)(nil); errors.As(err, &none) {
+		return &result.SmallestFlip{Changed: result.Changed{Rows: []int{}, Class: result.Undefined()}, Tried: none.Tried,
+			Left: none.Left, Margin: []result.Float{result.Float(none.Before), result.Float(none.After)}}, nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	without, err := m.Fit(ctx, p.TrainTargets().Without(found.Rows...), nil)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	flip := &result.SmallestFlip{Found: true, Confirmed: found.Confirmed, Tried: found.Tried, Left: len(found.Rows)}
+	for _, at := range found.Rows {
+		flip.Rows = append(flip.Rows, p.Examples.Train.Index[at])
+	}
+	slices.Sort(flip.Rows)
+	pred, err := q.ChangeTo(ctx, p, &flip.Changed, without, x, link)
+	return flip, pred, without.Warnings(), err
+}
+
+// ChangeTo predicts the row of x by a posterior with other training data, and adds it to what says which data.
+func (q *solution) ChangeTo(ctx context.Context, p *problem, says *result.Changed, other *counterfactual.Posterior, x *linearize.Batch, link predictive.Link) (*predictions, error) {
+	pred, err := q.PredictBy(ctx, q.Changed(other), p.Task, x, nil, link)
+	if err != nil {
+		return nil, err
+	}
+	says.Mean, says.Probability, says.Class = rowOf(pred.Mean, 0), rowOf(pred.Prob, 0), pred.class(p.Task, 0)
+	says.ClassName = p.NameOf(says.Class)
+	return pred, nil
+}

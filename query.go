@@ -1,0 +1,190 @@
+package funcgp
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
+	"github.com/funcgp/funcgp/internal/picture"
+)
+
+// Query say which rows to predict or explain.
+type Query struct {
+	Index, TestIndex, Input, Invert string
+	All                             bool
+}
+
+// mostAsked bounds the rows of --index.
+const mostAsked = 1 << 20
+
+// Check refuses flags that are wrong without opening a file.
+func (s *Query) Check() error {
+	given := map[string]bool{"index": s.Index != "", "test-index": s.TestIndex != "", "all": s.All, "input": s.Input != ""}
+	if err := job.Exclusive(func(flag string) bool { return given[flag] }, "index", "test-index", "all", "input"); err != nil {
+		return err
+	}
+	if s.Invert != "" && s.Input == "" {
+		return job.Usagef("{invert} is for {input}")
+	}
+	if _, err := invert(s.Invert); err != nil {
+		return err
+	}
+	if k, err := strconv.Atoi(s.Index); err == nil && k < 0 {
+		return job.Usagef("{index=%d} must be 0 or more", k)
+	}
+	if _, ok := job.ParseRows(s.Index, mostAsked); !ok && s.Index != "" {
+		return job.Usagef("{index=%q} must list rows such as 24 or 1,2,5-9", s.Index)
+	}
+	return nil
+}
+
+// invert is whether to invert pictures: yes, no, or "" for what their borders say.
+func invert(choice string) (picture.Choice, error) {
+	switch choice {
+	case "":
+		return picture.Auto, nil
+	case "yes":
+		return picture.Yes, nil
+	case "no":
+		return picture.No, nil
+	}
+	return 0, job.Usagef("{invert}=%s must be yes or no", choice)
+}
+
+// Absolute asks for the same with absolute paths, for a file.
+func (s Query) Absolute() (_ Query, err error) {
+	if s.TestIndex, err = absolute(s.TestIndex); err == nil {
+		s.Input, err = absolute(s.Input)
+	}
+	return s, err
+}
+
+// Select returns the rows that the flags ask for, and where they ask for none the first count kept test rows, 0 for
+// all.
+func (s *Query) Select(ctx context.Context, c *job.Job, p *problem, count int) (*dataset.Rows, error) {
+	o := dataset.SelectOptions{Count: count}
+	switch {
+	case s.Input != "":
+		return s.inputs(ctx, c, p)
+	case s.Index != "":
+		rows, _ := job.ParseRows(s.Index, mostAsked) // which Check has let pass
+		o = dataset.SelectOptions{Rows: rows, From: "{index}"}
+	case s.TestIndex != "":
+		rows, err := dataset.ReadRows(ctx, s.TestIndex)
+		if err != nil {
+			return nil, err
+		}
+		o = dataset.SelectOptions{Rows: rows, From: option.Plain(s.TestIndex)}
+	case s.All:
+		o.Count = 0
+	}
+	return p.Examples.Test(o)
+}
+
+// inputs reads the rows of --input, and says what was done to them.
+func (s *Query) inputs(ctx context.Context, c *job.Job, p *problem) (*dataset.Rows, error) {
+	o := dataset.InputOptions{MaxBytes: gp.MemoryBudget(p.Limits.Memory)}
+	o.Invert, _ = invert(s.Invert) // which Check has let pass
+	if s.Input == "-" {
+		o.Standard = inputfile.Standard(ctx)
+	}
+	in, err := dataset.ReadInputs(ctx, s.Input, p.Own(o))
+	if err != nil {
+		return nil, err
+	}
+	in.File = s.Input
+	for _, note := range in.Notes {
+		c.Note("%s", note)
+	}
+	return in, nil
+}
+
+// Own says what rows of one's own must be like: those of the data, with the columns that an input takes.
+func (p *problem) Own(o dataset.InputOptions) *dataset.InputOptions {
+	o.Like, o.ID, o.Spare = p.Examples.Data, p.Examples.Data.ID, p.Model.spareColumns()
+	return &o
+}
+
+// severalOf are the targets of row i of a subset where it has several, else nil.
+func severalOf(rows *dataset.Rows, i int) []result.Float {
+	width := rows.Width()
+	if width < 2 {
+		return nil
+	}
+	return result.Floats(rows.Targets[i*width : (i+1)*width])
+}
+
+// label is the data's own label or target of row i; NaN where it is unknown, or where a row has several.
+func label(rows *dataset.Rows, i int) float64 {
+	switch {
+	case rows.Labels != nil:
+		return float64(rows.Labels[i])
+	case rows.Width() == 1:
+		return rows.Targets[i]
+	}
+	return math.NaN()
+}
+
+// Pool reads rows whose labels are not used: a file or folder as --input takes it, or the training rows of data as
+// --data names them, without the training rows of this problem where it has the same data.
+func (p *problem) Pool(ctx context.Context, c *job.Job, name string) (*dataset.Rows, error) {
+	kind, _, _ := strings.Cut(name, ":")
+	isData := kind == "digits" || name == "mnist"
+	if info, err := os.Stat(name); !isData && err == nil && info.IsDir() {
+		idx, _ := filepath.Glob(filepath.Join(name, "*-ubyte*"))
+		isData = len(idx) > 0
+	}
+	var pool *dataset.Rows
+	var err error
+	if isData {
+		pool, err = p.poolOfData(ctx, c, name)
+	} else {
+		pool, err = (&Query{Input: name}).inputs(ctx, c, p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if pool.Len() == 0 {
+		return nil, job.FullErrorf("{pool=%s}: there is no row that the posterior is not trained on; give another pool", name)
+	}
+	return pool, nil
+}
+
+func (p *problem) poolOfData(ctx context.Context, c *job.Job, name string) (*dataset.Rows, error) {
+	d, err := dataset.Open(ctx, name, &dataset.OpenOptions{Seed: p.Limits.Seed, MaxBytes: gp.MemoryBudget(p.Limits.Memory), Progress: c.Show})
+	c.Clear()
+	if err != nil {
+		return nil, err
+	}
+	if p.Model.takesWholeAlone() {
+		d.TakeWhole()
+	}
+	if !slices.Equal(d.Shape, p.Examples.Data.Shape) {
+		return nil, job.FullErrorf("{pool=%s}: a row has the shape %v, but those of %s have %v; give rows like these", name, d.Shape, p.Examples.Data.Source, p.Examples.Data.Shape)
+	}
+	o := &dataset.SelectOptions{Classes: p.Examples.classes, From: "{pool}"}
+	rows, err := d.Train.Select(o)
+	if err != nil || fingerprint(d.Train) != fingerprint(p.Examples.Data.Train) {
+		return rows, err
+	}
+	var left []int
+	for i, r := range rows.Index {
+		if !slices.Contains(p.Examples.Train.Index, r) {
+			left = append(left, i)
+		}
+	}
+	rows = rows.At(left)
+	rows.Notes = []string{fmt.Sprintf("%s: %s rows that are no training rows", name, job.Count(len(left)))}
+	return rows, nil
+}

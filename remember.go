@@ -1,0 +1,304 @@
+package funcgp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
+	"github.com/funcgp/funcgp/linearize/network"
+)
+
+// remembered says where the model and the data of a saved posterior were, so that no flag needs to say it again. Paths
+// are absolute.
+type remembered struct {
+	Model  string      `json:"model"` // "" is the built-in network
+	Freeze []string    `json:"freeze,omitempty"`
+	Learn  []string    `json:"learn,omitempty"`
+	Output string      `json:"output,omitempty"` // a tensor; "" is the only output
+	Bind   []string    `json:"bind,omitempty"`
+	Column []string    `json:"input_columns,omitempty"`
+	Weight []string    `json:"model_data,omitempty"` // files in which the model keeps its weights
+	Data   string      `json:"data"`                 // a path, or the name of built-in data
+	Target string      `json:"target,omitempty"`
+	ID     string      `json:"id,omitempty"`
+	Weigh  string      `json:"row_weights,omitempty"`
+	Test   string      `json:"test_data,omitempty"`
+	Valid  string      `json:"valid_data,omitempty"`
+	Split  *int        `json:"split,omitempty"`
+	Files  []fileCheck `json:"files"` // all files, the model's first
+}
+
+// insideData is what a file with its training rows inside remembers in place of a path.
+const insideData = "rows"
+
+// fileCheck is the SHA-256 of a file in hex, and its size.
+type fileCheck struct {
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256"`
+	Bytes  int64  `json:"bytes,omitempty"` // 0 where an older version wrote it
+}
+
+// A place is where flags and a file have the same setting.
+type place struct {
+	flag         string
+	keep, recall func()                  // from the flags to the file, and back
+	values       func() (was, is string) // of the file and of the flags
+}
+
+func placed[T any](flag string, file, flags *T) place {
+	return place{flag, func() { *file = *flags }, func() { *flags = *file }, func() (was, is string) { return fmt.Sprint(*file), fmt.Sprint(*flags) }}
+}
+
+// placedMap is placed of values by name, which a file lists as NAME=VALUE.
+func placedMap(flag string, cut func(string) (string, string), file *[]string, flags *map[string]string) place {
+	list := func() (out []string) {
+		for _, name := range slices.Sorted(maps.Keys(*flags)) {
+			out = append(out, name+"="+(*flags)[name])
+		}
+		return out
+	}
+	return place{flag, func() { *file = list() }, func() {
+		*flags = nil
+		for _, text := range *file {
+			if *flags == nil {
+				*flags = map[string]string{}
+			}
+			name, value := cut(text)
+			(*flags)[name] = value
+		}
+	}, func() (was, is string) { return fmt.Sprint(slices.Sorted(slices.Values(*file))), fmt.Sprint(list()) }}
+}
+
+// cutFirst splits NAME=VALUE at the first equals sign.
+func cutFirst(text string) (name, value string) {
+	name, value, _ = strings.Cut(text, "=")
+	return name, value
+}
+
+// ofModel are the settings under which another value makes another network of the same file.
+var ofModel = []string{"output", "bind", "freeze", "learn"}
+
+// places are the places of the settings that are remembered as they are.
+func (r *remembered) places(f *asked) []place {
+	return []place{placed("output", &r.Output, &f.Model.Output), placedMap("bind", network.CutBinding, &r.Bind, &f.Model.Bind), placed("freeze", &r.Freeze, &f.Model.Freeze), placed("learn", &r.Learn, &f.Model.Learn),
+		placedMap("input-columns", cutFirst, &r.Column, &f.Model.InputColumns), placed("target", &r.Target, &f.Data.Target), placed("id", &r.ID, &f.Data.ID), placed("row-weights", &r.Weigh, &f.Data.RowWeights)}
+}
+
+// Remember says where the model and the data are.
+func (p *problem) Remember(ctx context.Context) (*remembered, error) {
+	f := &p.flags.Data
+	r := &remembered{Split: f.Split}
+	for _, s := range r.places(p.flags) {
+		s.keep()
+	}
+	for _, path := range []struct {
+		from string
+		to   *string
+	}{{p.Model.Path, &r.Model}, {f.source(), &r.Data}, {f.TestFile, &r.Test}, {f.ValidFile, &r.Valid}} {
+		var err error
+		if *path.to, err = absolute(path.from); err != nil {
+			return nil, err
+		}
+	}
+	model, data := p.Model.Files(), p.dataFiles
+	if data == nil {
+		data = p.Examples.Data.Files()
+	}
+	for i, path := range slices.Concat(model, data) {
+		if i >= len(model) && p.Saved != nil && path == p.Saved.path {
+			continue // the training rows are inside
+		}
+		full, err := absolute(path)
+		if err != nil {
+			return nil, err
+		}
+		check, known := f.bySize[full]
+		if !known {
+			if check.SHA256, err = inputfile.Sum(ctx, full); err != nil {
+				return nil, err
+			}
+			check.Path = full
+			if info, err := os.Stat(full); err == nil {
+				check.Bytes = info.Size()
+			}
+		}
+		if check.SHA256 != "" {
+			r.Files = append(r.Files, check)
+		}
+		if i > 0 && i < len(model) {
+			r.Weight = append(r.Weight, full)
+		}
+	}
+	if f.gone {
+		was := p.Saved.Header.Remembered
+		for _, file := range was.Files {
+			if file.Path != was.Model && !slices.Contains(was.Weight, file.Path) {
+				r.Files = append(r.Files, file)
+			}
+		}
+	}
+	return r, nil
+}
+
+// absolute returns the absolute path of a file or directory, or of each of several, and other names as they are.
+func absolute(name string) (string, error) {
+	if _, err := os.Stat(name); err == nil {
+		return filepath.Abs(name)
+	}
+	if files := dataset.FilesOf(name); len(files) == 1 && files[0] == name {
+		return name, nil
+	}
+	paths := strings.Split(name, ",")
+	for i, path := range paths {
+		var err error
+		if paths[i], err = filepath.Abs(strings.TrimSpace(path)); err != nil {
+			return "", err
+		}
+	}
+	return strings.Join(paths, ","), nil
+}
+
+// recall fills in the flags of model and data that were not given. It is an error, which says what to give, if a file
+// is not what it was. posterior is the file that remembers; if the training inputs are in it, the data may be gone.
+// With bySize, of data that are read by range only the sizes of the files are compared, so that a part reads no other
+// rows than its own: gpexplain merge compares the rest.
+func (r *remembered) recall(ctx context.Context, posterior string, f *asked, inputs, bySize bool) error {
+	if r == nil {
+		return nil
+	}
+	bundled := f.Model.held != nil
+	if !f.given("model") && r.Model != "" && !bundled {
+		for _, path := range append([]string{r.Model}, r.Weight...) {
+			if err := r.check(ctx, posterior, path, "{model}"); err != nil {
+				return err
+			}
+		}
+		f.Model.File = r.Model
+	}
+	for _, s := range r.places(f) { // other data have the same columns
+		if !f.given(s.flag) {
+			s.recall()
+			continue
+		}
+		was, is := s.values()
+		if was == is || was == "" || !slices.Contains(ofModel, s.flag) || f.given("model") {
+			continue
+		}
+		flag := option.Named(s.flag)
+		fitted := "with " + option.Set(s.flag, strings.Trim(was, "[]"))
+		if was == "[]" {
+			fitted = "without " + flag
+		}
+		return job.FullErrorf("%s: it was fitted %s, and %s makes another network; leave %s out, or fit again", posterior, fitted, option.Set(s.flag, strings.Trim(is, "[]")), flag)
+	}
+	if f.given("data") || r.Data == "" {
+		return nil
+	}
+	if kind, _, _ := strings.Cut(r.Data, ":"); bundled && kind != "digits" || r.Data == insideData {
+		f.Data.gone, f.Data.Source = true, r.Data
+		return nil
+	}
+	d := &f.Data
+	d.Source = r.Data
+	parts := !f.given("split") && !f.given("test-data") && !f.given("valid-data")
+	if parts {
+		d.TestFile, d.ValidFile, d.Split = r.Test, r.Valid, r.Split
+	}
+	several := len(dataset.FilesOf(r.Data)) > 1
+	for _, file := range r.Files {
+		if file.Path == r.Model || slices.Contains(r.Weight, file.Path) || !parts && (file.Path == r.Test || file.Path == r.Valid) {
+			continue
+		}
+		info, err := os.Stat(file.Path)
+		if bySize && err == nil && info.Size() == file.Bytes && (several || info.Size() >= byRange) {
+			if d.bySize == nil {
+				d.bySize = map[string]fileCheck{}
+			}
+			d.bySize[file.Path] = file
+			continue
+		}
+		err = r.check(ctx, posterior, file.Path, "{data}")
+		if inputs && errors.Is(err, fs.ErrNotExist) {
+			d.gone = true
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check compares a file with its checksum.
+func (r *remembered) check(ctx context.Context, posterior, path string, flag option.Text) error {
+	for _, file := range r.Files {
+		if file.Path != path {
+			continue
+		}
+		sum, err := inputfile.Sum(ctx, path)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, fs.ErrNotExist):
+			return job.FullErrorf("%s: it was fitted with %s, which is not there (%w); give %s", posterior, path, fs.ErrNotExist, flag)
+		case err != nil:
+			return err
+		case sum != file.SHA256:
+			return job.FullErrorf("%s: %s has changed since it was fitted (SHA-256 %.12s…, was %.12s…); fit it again, or give %s with the file as it was", posterior, path, sum, file.SHA256, flag)
+		}
+	}
+	return nil
+}
+
+// Record says what an answer that is made now comes from.
+func (p *problem) Record(ctx context.Context, version string) (r result.Record, err error) {
+	r = result.Record{Date: time.Now(), Version: version}
+	if r.ModelSHA256, err = p.Model.Sum(ctx); err != nil {
+		return r, err
+	}
+	for _, path := range p.Examples.Data.Files() {
+		one := result.FileSum{Name: path}
+		if one.SHA256, err = inputfile.Sum(ctx, path); err != nil {
+			return r, err
+		}
+		if path != p.Examples.Data.Source {
+			one.Name = filepath.Base(path)
+		}
+		r.DataSHA256 = append(r.DataSHA256, one)
+	}
+	if p.Saved != nil {
+		r.PosteriorSHA256 = p.Saved.File.SHA256()
+	}
+	return r, nil
+}
+
+// Sum is the SHA-256 in hex of the model's file, followed by those in which it keeps its weights, or of what ONNX
+// gives of one that has no file.
+func (m *trainedModel) Sum(ctx context.Context) (string, error) {
+	if m.Path != "" {
+		return inputfile.Sum(ctx, m.Files()...)
+	}
+	file := builtin
+	if m.Name != builtinName {
+		var err error
+		if file, err = m.ONNX(); err != nil {
+			return "", err
+		}
+	}
+	sum := sha256.Sum256(file)
+	return hex.EncodeToString(sum[:]), nil
+}

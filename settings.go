@@ -1,0 +1,175 @@
+package funcgp
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
+)
+
+// A setting is a flag whose value the file of a posterior says. One that is given beside the file must agree with it.
+type setting struct {
+	flag   string
+	named  bool                        // a file that it names counts by its checksum
+	fitted func(h *savedHeader) string // what was fitted, whether the flag was given or not; nil or "" where that says nothing
+}
+
+// settings are compared in this order.
+var settings = []setting{
+	{flag: "outputs"},
+	{flag: "method", fitted: func(h *savedHeader) string { return h.Fit.Method }},
+	{flag: "inducing", fitted: func(h *savedHeader) string { return strconv.Itoa(int(h.Fit.Inducing)) }},
+	{flag: "within"},
+	{flag: "certify"},
+	{flag: "select", fitted: func(h *savedHeader) string { return h.Select }},
+	{flag: "at", fitted: func(h *savedHeader) string {
+		if h.Fit.Match == nil {
+			return ""
+		}
+		return h.Fit.Match.Used
+	}},
+	{flag: "refit", fitted: func(h *savedHeader) string { return strconv.FormatBool(!h.Network) }},
+	{flag: "tune-prior"},
+	{flag: "train-count"}, // these two by agreeRows
+	{flag: "train-index"},
+	{flag: "classes", fitted: func(h *savedHeader) string {
+		if h.ClassNames != nil {
+			return job.JoinNames(h.ClassNames)
+		}
+		return formatInts(h.Classes)
+	}},
+	{flag: "likelihood", fitted: func(h *savedHeader) string { return h.Likelihood }},
+	{flag: "prior-precision", fitted: func(h *savedHeader) string { return shortest(float64(h.Fit.PriorPrecision)) }},
+	{flag: "weight-decay"},
+	{flag: "label-smoothing", fitted: func(h *savedHeader) string { return shortest(h.Smoothing) }},
+	{flag: "class-weights", fitted: func(h *savedHeader) string { return h.ClassWeights }},
+	{flag: "prior", named: true},
+	{flag: "noise-variance", fitted: func(h *savedHeader) string {
+		if h.Fit.NoiseVariance == nil {
+			return ""
+		}
+		return shortest(float64(*h.Fit.NoiseVariance))
+	}},
+	{flag: "standardize", fitted: func(h *savedHeader) string {
+		return map[bool]string{true: "no"}[h.Scaling.Inputs == "" && h.Scaling.Targets == ""]
+	}},
+	{flag: "input-mean", named: true},
+	{flag: "input-sd", named: true},
+	{flag: "target-mean", named: true},
+	{flag: "target-sd", named: true},
+	{flag: "calibrate", fitted: func(h *savedHeader) string {
+		if h.Fit.Calibration == nil {
+			return "none"
+		}
+		return h.Fit.Calibration.Method
+	}},
+}
+
+// shortest is a shortest in its shortest spelling.
+func shortest(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// SavedFlags are the flags of the fit as the file of its posterior keeps them, and as the problem's own file has them,
+// where there is one.
+func (p *problem) SavedFlags(ctx context.Context) (map[string]string, error) {
+	if p.Saved != nil {
+		return p.Saved.Header.Flags, nil
+	}
+	out, texts := map[string]string{}, p.flags.texts()
+	for _, s := range settings {
+		text := texts[s.flag]
+		if text == "" || s.flag == "calibrate" { // which a fit with other rows may change
+			continue
+		}
+		var err error
+		if out[s.flag], err = s.canonical(ctx, text); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// canonical is the value of a flag in one spelling: numbers of a list in their shortest, and the checksum of a file
+// that says the prior or the scaling in place of its name.
+func (s *setting) canonical(ctx context.Context, text string) (string, error) {
+	if text != "" && s.named && (s.flag == "prior" || isJSON(text)) {
+		return inputfile.Sum(ctx, text)
+	}
+	if s.flag == "class-weights" {
+		w, err := parseClassWeights(text)
+		return w.String(), err
+	}
+	fields := strings.Split(text, ",")
+	for i, field := range fields {
+		fields[i] = strings.TrimSpace(field)
+		if v, err := strconv.ParseFloat(fields[i], 64); err == nil {
+			fields[i] = shortest(v)
+		}
+	}
+	return strings.Join(fields, ","), nil
+}
+
+// agree refuses flags that say other than the file, and drops those that say the same. The training rows are compared
+// when the data are read, by agreeRows; --calibrate none leaves out what the file has, and parts are calibrated when
+// they are merged.
+func (v *savedFile) agree(ctx context.Context, f *asked, kind fileKind) error {
+	texts := f.texts()
+	for _, s := range settings {
+		text := texts[s.flag]
+		if text == "" || s.flag == "train-count" || s.flag == "train-index" || s.flag == "calibrate" && (text == "none" || text == "skip" || kind != posteriorKind) {
+			continue
+		}
+		typed, err := s.canonical(ctx, text)
+		if err != nil {
+			return err
+		}
+		said := ""
+		if s.fitted != nil {
+			plain := setting{flag: s.flag}
+			if said, err = plain.canonical(ctx, s.fitted(&v.Header)); err != nil {
+				return err
+			}
+		}
+		kept, ok := v.Header.Flags[s.flag]
+		if !ok && v.Header.Flags != nil {
+			kept = option.Find(s.flag).Default
+		}
+		if typed != said && (typed != kept || kept == "") {
+			return v.differs(s.flag, text, said)
+		}
+	}
+	f.Task, f.scaling, f.outputs = taskFlags{}, scalingFlags{}, outputFlags{}
+	f.Data.Classes, f.Data.classList = nil, nil
+	return nil
+}
+
+// agreeRows refuses flags that name other training rows than the file. Of a file with the training rows inside there
+// are no others, among which they would be the first.
+func (v *savedFile) agreeRows(ctx context.Context, f *dataFlags, t *problemTask, d *dataset.Data, train *dataset.Rows) error {
+	said := "its " + job.Count(train.Len()) + " training rows"
+	if f.TrainFile != "" {
+		if rows, err := dataset.ReadRows(ctx, f.TrainFile); err != nil || slices.Equal(rows, train.Index) {
+			return err
+		}
+		return v.differs("train-index", f.TrainFile, said)
+	}
+	if f.TrainCount == 0 || v.Header.Inputs && v.Header.Flags["train-count"] == strconv.Itoa(f.TrainCount) {
+		return nil
+	}
+	if first, err := d.Train.Select(&dataset.SelectOptions{Classes: t.Classes, Count: f.TrainCount}); err == nil && !v.Header.Inputs && slices.Equal(first.Index, train.Index) {
+		return nil
+	}
+	return v.differs("train-count", strconv.Itoa(f.TrainCount), said)
+}
+
+// differs is the error of a flag that says other than the file, "" where that has no words.
+func (v *savedFile) differs(flag, text, said string) error {
+	if said != "" {
+		said = ", which says " + said
+	}
+	return job.FullErrorf("%s: %s is not what it was fitted with%s; leave it out, or fit another posterior", v.path, option.Set(flag, job.Cut(text, 60)), said)
+}

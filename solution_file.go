@@ -1,0 +1,359 @@
+package funcgp
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
+	"github.com/funcgp/funcgp/internal/store"
+	"github.com/funcgp/funcgp/ntk"
+)
+
+// header is what a file says about the posterior, and a function that writes its prior.
+func (q *solution) header(ctx context.Context, r result.Fit) (savedHeader, func(w *store.Writer), error) {
+	p, e, t := q.Problem, q.Problem.Examples, q.Problem.Task
+	classes, names := t.Ungrouped()
+	head := savedHeader{Rows: job.FormatRows(e.Train.Index), Likelihood: t.Likelihood.Name(), Classes: classes, ClassNames: slices.Concat(names, t.LabelNames), Grouped: t.Grouping.Report(), Noise: t.Noise,
+		Prior: q.precision, ClassWeights: t.ClassWeightsText(), Smoothing: t.Loss.Smoothing, Seed: p.Limits.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
+		Bound: q.Evidence.Bound, Fit: q.fileFit(p, r), Split: p.Split(), Scaling: e.Scaling.Saved(), Network: q.network}
+	prior, writePrior := t.SavedPrior(p.Model, q.precision)
+	head.GroupedPrior = prior
+	var err error
+	if head.Flags, err = p.SavedFlags(ctx); err == nil {
+		head.Remembered, err = p.Remember(ctx)
+	}
+	return head, writePrior, err
+}
+
+// SaveOptions say what a file holds beside the posterior.
+type saveOptions struct {
+	Inputs bool // the training inputs
+	Bundle bool // the training inputs and the network, so that nothing else is needed
+	// Without leaves out of a bundle all training inputs but the inducing rows'.
+	Without bool
+}
+
+// CheckWithout refuses to leave out training inputs that predictions need.
+func checkWithout(method, selection string) error {
+	if isSparse(method) && selection != result.SelectStrength {
+		return nil
+	}
+	return job.FullErrorf("a posterior of {method=%s} predicts from all its training inputs, so that a file without them could not; give {method=nystrom} or subset, whose file needs those of the inducing rows alone", cmp.Or(method, "exact"))
+}
+
+// Save writes the posterior to a file, and deletes the checkpoint of its fit. r is its report.
+func (q *solution) Save(ctx context.Context, c *job.Job, path string, r result.Fit, o saveOptions) error {
+	p := q.Problem
+	if p.Withheld() {
+		return job.FullErrorf("%s cannot be written: training inputs were left out of the file that the posterior is from; copy that file, or give {data} with the training data", path)
+	}
+	if p.Saved != nil { // what is written again is what it was
+		h := &p.Saved.Header
+		o.Inputs, o.Bundle, o.Without = o.Inputs || h.Inputs, o.Bundle || h.Bundle, o.Without || h.Without
+	}
+	if p.Joined() && !o.Inputs && !o.Bundle {
+		o.Inputs = true
+		c.Note("%s holds the training inputs, as they are from several files", path)
+	}
+	e := p.Examples
+	head, writePrior, err := q.header(ctx, r)
+	if err != nil {
+		return err
+	}
+	var held []int // nil for all
+	if o.Without {
+		if err := checkWithout(q.How.Name, q.How.selection); err != nil {
+			return err
+		}
+		held = q.How.inducing
+	}
+	inputs := o.Inputs || o.Bundle
+	head.Inputs, head.Bundle, head.Without = inputs && !o.Without, o.Bundle, o.Without
+	if o.Bundle && head.Remembered != nil { // no path of this machine
+		r := head.Remembered
+		r.Model, r.Weight, r.Files, r.Test, r.Valid = "", nil, nil, "", ""
+		if kind, _, _ := strings.Cut(r.Data, ":"); kind != "digits" {
+			r.Data = insideData
+		}
+	}
+	if k := q.Calibration; k != nil {
+		head.CalibrationWarnings, head.RateKept = job.Kept(k.warnings), k.rateKept
+		head.Fit.Warnings = slices.DeleteFunc(head.Fit.Warnings, func(w error) bool {
+			return slices.ContainsFunc(head.CalibrationWarnings, func(of error) bool { return of.Error() == w.Error() })
+		})
+	}
+	var rows *dataset.Stored
+	if inputs {
+		if rows, err = e.Data.Stored(ctx, e.Train, held); err != nil {
+			return err
+		}
+	}
+	// A large file takes a while.
+	if size := q.savedBytes(); size >= largeFile {
+		c.Note("writing %s to %s, most of it the factor of the rows kept", job.SizeText(size), path)
+	}
+	if err := posteriorKind.Write(path, func(w *store.Writer) error {
+		w.JSON("header", head)
+		writePrior(w)
+		if o.Bundle {
+			if err := p.Model.AddNetwork(w); err != nil {
+				return err
+			}
+		}
+		if inputs {
+			w.JSON("inputs", storedRows{Rows: job.FormatRows(rows.Rows), Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer, Names: rows.Names, IDs: rows.IDs, Held: rows.Held, Target: e.Data.Target, TargetColumns: e.Data.TargetColumns, ID: e.Data.ID, Weights: e.Data.Weights, LastTarget: e.Data.LastTarget, AllColumns: e.Data.AllColumns})
+			w.Floats("inputs.targets", rows.Targets)
+			if rows.Shares != nil {
+				w.Floats("inputs.shares", rows.Shares)
+			}
+			if rows.Weights != nil {
+				w.Floats("inputs.weights", rows.Weights)
+			}
+			w.Bytes("inputs.pixels", rows.Pixels)
+			w.Floats("inputs.features", rows.X)
+		}
+		if q.Calibration != nil {
+			w.Floats("leave-one-out", packRows(q.Calibration.LeftOutRows))
+		}
+		if q.anchor != nil {
+			w.Floats("anchor", q.anchor)
+		}
+		if q.detector != nil {
+			if err := q.detector.Save(w); err != nil {
+				return err
+			}
+		}
+		return q.Dual.Save(w)
+	}); err != nil {
+		return err
+	}
+	return removeCheckpoint(q.checkpoint)
+}
+
+// largeFile is the size in bytes from which Save says beforehand how large a file will be.
+const largeFile = 100e6
+
+// savedBytes is about how many bytes a posterior of kept rows takes in a file; 0 for other methods.
+func (q *solution) savedBytes() int64 {
+	if q.kept != nil {
+		return q.kept.SavedBytes()
+	}
+	return 0
+}
+
+// loadPosterior returns the posterior of the problem's file, with its calibration unless the method of calibration is
+// "" or none.
+func loadPosterior(ctx context.Context, c *job.Job, p *problem, calibrate string) (*solution, error) {
+	q, err := load(ctx, c, p)
+	if err != nil {
+		return nil, err
+	}
+	h := &p.Saved.Header
+	c.Warn(job.Restored(slices.Concat(h.Fit.Warnings, h.Fit.Remarks))...)
+	if q.settled == nil {
+		if h.Fit.Refit {
+			c.Note("the file is of an older version: its mean is that of a refit, and not the network's output")
+		} else {
+			c.Note("the file is of an older version: its covariance is that at the trained parameters, and not at the match; fit it again")
+		}
+	}
+	if calibrate != "" {
+		if err := q.detect(ctx, c, p, true); err != nil {
+			return nil, err
+		}
+	}
+	if k := h.Fit.Calibration; k != nil && calibrate != "" && calibrate != "none" {
+		numbers, err := p.Saved.File.Floats("leave-one-out")
+		if err != nil {
+			return nil, err
+		}
+		rows, ok := unpackRows(numbers, p)
+		if !ok {
+			return nil, p.Saved.Damaged("its leave-one-out predictions cannot be used")
+		}
+		q.scoreLeftOut(p, rows)
+		q.Calibration = &calibration{Calibration: *k, rateKept: h.RateKept, LeftOutRows: rows, warnings: job.Restored(h.CalibrationWarnings)}
+		c.Warn(q.Calibration.warnings...)
+	}
+	return q, c.EndPart(ctx, "factorize")
+}
+
+// load returns the posterior of the problem's file without its calibration.
+func load(ctx context.Context, c *job.Job, p *problem) (*solution, error) {
+	v, h, f := p.Saved, &p.Saved.Header, &p.Saved.Header.Fit
+	how := methodUsed{Name: f.Method, selection: h.Select, inducing: h.Inducing, mean: h.Mean}
+	if !inRange(h.Inducing, p.Examples.Train.Len(), how.takesRows()) {
+		return nil, v.Damaged("its inducing examples cannot be used")
+	}
+	s, n := solverOf(f.Method), p.Examples.Train.Len()
+	if s.held != nil { // the others plan for themselves
+		if err := planWhole("a saved posterior", p.Limits.Memory, wholeBytes(s.held(p, n, len(h.Inducing), how.inducingOutputs(p.Model.Outputs)))); err != nil {
+			return nil, err
+		}
+	}
+	prior, err := p.Task.PriorAt(h.Prior)
+	if err != nil {
+		return nil, err
+	}
+	q := &solution{Problem: p, network: h.Network, refitted: f.Refit, prior: prior, Kernel: ntk.New(prior, p.Model.Net.Theta()), How: how,
+		precision: h.Prior, gradient: float64(f.GradientNorm),
+		Evidence:   gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter), Bound: h.Bound},
+		traceError: float64(f.TraceError), approximation: f.Approximation, certificate: f.Certificate, Tuning: f.Tuning, preflight: f.Preflight}
+	if f.Match != nil {
+		q.settled = &settlement{stated: float64(*f.StatedPrecision), match: *f.Match, why: option.Text(f.Match.Why)}
+	}
+	if v.File.Has("anchor") {
+		r := v.File.Reader("")
+		if q.anchor = r.Floats("anchor", p.Model.Parameters()); r.Err() != nil {
+			return nil, r.Err()
+		}
+	}
+	if err := c.EndPart(ctx, "load"); err != nil {
+		return nil, err
+	}
+	// Linearize the training examples as the method needs them, and read the posterior.
+	l := &loading{solution: q, con: c, problem: p, targets: p.TrainTargets()}
+	if l.x, err = p.TrainingExamples(ctx, s.whole || s.held == nil && p.KeepsJacobian()); err != nil {
+		return nil, explainError(p.Examples.Train, err)
+	}
+	if len(h.Inducing) > 0 && !how.takesRows() { // rows are linearized as their directions in the file say
+		if l.z, err = p.Inducing(ctx, h.Inducing); err != nil {
+			return nil, explainError(p.Examples.Train, err)
+		}
+	}
+	if err := c.EndPart(ctx, "linearize"); err != nil {
+		return nil, err
+	}
+	q.Dual, err = s.load(ctx, l)
+	c.Clear()
+	if err != nil {
+		return nil, explainError(p.Examples.Train, err)
+	}
+	return q, nil
+}
+
+// packRows returns what is saved of leave-one-out predictions: the same number of values for each row.
+func packRows(rows []result.Prediction) []float64 {
+	var out []float64
+	put := func(list ...result.Float) {
+		for _, x := range list {
+			out = append(out, float64(x))
+		}
+	}
+	for i := range rows {
+		r := &rows[i]
+		put(result.Float(r.Index), r.Label, r.Class, r.LogDensity, r.MAPLogDensity, r.Novelty.Entropy, r.Novelty.MutualInformation)
+		put(r.Probability...)
+		put(r.MAPProbability...)
+		if r.Probability == nil {
+			observation, function := result.Undefined(), result.Undefined() // of several targets that were read from a file
+			if r.ObservationSD != nil {
+				observation, function = r.ObservationSD[0], r.FunctionSD[0]
+			}
+			put(observation, function, r.Expected, r.MAPExpected, r.CDF, r.MAPCDF)
+		}
+	}
+	return out
+}
+
+// unpackRows reads what packRows wrote for the problem; ok is false where it cannot be that.
+func unpackRows(v []float64, p *problem) (rows []result.Prediction, ok bool) {
+	const common, regression = 7, 6
+	classes, k := p.Task.Classes, len(p.Task.Classes) // k probabilities a row
+	if p.Task.MultiLabel() {
+		k = p.Model.Outputs
+	}
+	width := common + regression
+	if k > 0 {
+		width = common + 2*k
+	}
+	train, at := p.Examples.Train, map[int]int{}
+	for i, r := range train.Index {
+		at[r] = i
+	}
+	for part := range slices.Chunk(result.Floats(v), width) {
+		r := result.Prediction{NamedRow: &result.NamedRow{Index: -1}}
+		if part[0] >= 0 && part[0] < math.MaxInt32 {
+			r.Index = result.Index(part[0])
+		}
+		i, training := at[int(r.Index)]
+		if len(part) < width || !training || classes != nil && !slices.Contains(p.Task.Labels(), part[1]) {
+			return nil, false
+		}
+		r.Label, r.Class, r.LogDensity, r.MAPLogDensity = part[1], part[2], part[3], part[4]
+		r.Novelty = &result.Novelty{Score: result.Undefined(), Rank: result.Undefined(), Entropy: part[5], MutualInformation: part[6]}
+		if k > 0 {
+			r.Probability, r.MAPProbability = part[common:common+k], part[common+k:]
+		} else {
+			r.ObservationSD, r.FunctionSD, r.Expected, r.MAPExpected, r.CDF, r.MAPCDF = part[7:8], part[8:9], part[9], part[10], part[11], part[12]
+		}
+		if r.Targets = severalOf(train, i); r.Targets != nil {
+			r.ObservationSD, r.FunctionSD = nil, nil // of which only the first was kept
+		}
+		rows = append(rows, r)
+	}
+	return rows, true
+}
+
+// inRange tells whether positions are different ones below n, or where they may repeat any.
+func inRange(positions []int, n int, repeat bool) bool {
+	seen := make([]bool, n)
+	for _, at := range positions {
+		if at < 0 || at >= n || seen[at] && !repeat {
+			return false
+		}
+		seen[at] = true
+	}
+	return true
+}
+
+// again are the flags of the method of a fit that takes other rows as well as these: exact, parameters or kept.
+func again(was *result.Fit) methodFlags {
+	f := methodFlags{Method: was.Method}
+	if was.Method == "kept" {
+		f.Within, f.Certify = float64(was.Certificate.Within), !was.Certificate.Sampled
+	}
+	return f
+}
+
+// OfSaved sets the flags of the method to those of the posterior file of a problem, at whose prior it is. Of a
+// posterior of another method it is an error.
+func (f *methodFlags) OfSaved(p *problem) error {
+	switch was := &p.Saved.Header.Fit; was.Method {
+	case "exact", "parameters", "kept":
+		*f = again(was)
+		return nil
+	default:
+		return option.Errorf("evidence {posterior} is for posteriors of {method=exact}, parameters and kept, and this one is of %s; its evidence is fit.log_evidence of explain {posterior} {json}", was.Method)
+	}
+}
+
+// Again fits the posterior of a problem with other training rows, by the method of q and at its prior, and calibrates it
+// as q is. flag says what asked for it.
+func (q *solution) Again(ctx context.Context, c *job.Job, p *problem, flag option.Text) (*solution, error) {
+	if err := changeable(flag, q.How.Name, p.Saved != nil, q.network || q.refitted); err != nil && q.How.Name != "parameters" {
+		return nil, err
+	}
+	was, calibrate := q.Report(q.Problem, nil), "none"
+	if was.Calibration != nil {
+		calibrate = was.Calibration.Method
+	}
+	f := again(&was)
+	f.Refit, f.At = was.Refit, atStated
+	out, err := fitCalibrated(ctx, c, p.At(q.precision), &f, options{}, calibrate)
+	if err != nil {
+		return nil, err
+	}
+	out.settled = q.settled // the match belongs to the network and the rows that it was found with
+	if out.network {
+		out.anchor, err = q.anchored(ctx, q.Problem)
+	}
+	return out, err
+}

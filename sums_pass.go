@@ -1,0 +1,462 @@
+package funcgp
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/gp"
+	"github.com/funcgp/funcgp/gp/mode"
+	"github.com/funcgp/funcgp/internal/dense"
+	"github.com/funcgp/funcgp/internal/inputfile"
+	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
+	"github.com/funcgp/funcgp/internal/store"
+	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/sparse"
+	"github.com/funcgp/funcgp/sparse/shard"
+)
+
+// A Pass is a pass over the training rows that is split into parts: the inducing examples with the factor of their
+// kernel, and what all parts have in common.
+type sumsPass struct {
+	fit      *fit
+	base     *sparse.Projected
+	inducing *sparse.Inducing
+	file     string     // of the inducing examples; "" where they were selected here
+	move     []float64  // v* − θ*, P, at whose function the sites are
+	named    *namedFile // once a part was written
+}
+
+// NewPass selects the inducing examples and factors their kernel. The same flags, data and seed select the same ones
+// in every process.
+func newPass(ctx context.Context, c *job.Job, p *problem, flags *methodFlags) (*sumsPass, error) {
+	f, err := newFit(c, p, flags, options{shards: true})
+	if err != nil {
+		return nil, err
+	}
+	s := &sumsPass{fit: f}
+	// Find the match and the mode of the linearized model, and choose the inducing examples.
+	if err = f.prepare(ctx, p.KeepsJacobian(), f.settleMode); err == nil {
+		s.inducing, err = f.inducing(ctx)
+		c.Clear()
+	}
+	if err != nil {
+		return nil, explainError(p.Examples.Train, err)
+	}
+	s.move = floats.SubTo(make([]float64, len(f.mode.Theta)), f.mode.Theta, f.theta)
+	f.measure(f.mode.Sites, f.outputs, f.problem.Examples.Train.Weights)
+	return s, s.factor(ctx)
+}
+
+// factor forms and factors the kernel of the inducing examples.
+func (s *sumsPass) factor(ctx context.Context) error {
+	b, err := sparse.NewBuilder(ctx, s.fit.kernel, s.inducing, s.fit.sparseOptions())
+	if err == nil {
+		s.base, err = b.Posterior(ctx)
+	}
+	s.fit.con.Clear()
+	return explainError(s.fit.problem.Examples.Train, err)
+}
+
+// LoadPass returns the pass with the inducing examples in the problem's file, which fit --select-only wrote.
+func loadPass(ctx context.Context, c *job.Job, p *problem) (*sumsPass, error) {
+	s, err := passOf(ctx, c, p)
+	if err != nil {
+		return nil, err
+	}
+	s.file = p.Saved.File.Path()
+	return s, s.load(ctx, p.Saved.File)
+}
+
+// load reads the inducing examples' factor, and the mode.
+func (s *sumsPass) load(ctx context.Context, file *store.File) (err error) {
+	if s.base, err = sparse.LoadProjected(ctx, file, s.fit.kernel, s.inducing, s.fit.sparseOptions()); err != nil {
+		return err
+	}
+	r := file.Reader("mode.")
+	s.move = r.Floats("move", len(s.fit.theta))
+	return r.Err()
+}
+
+// passOf returns the pass of the problem's file with the inducing examples that it records, but not their factor.
+func passOf(ctx context.Context, c *job.Job, p *problem) (*sumsPass, error) {
+	h := &p.Saved.Header
+	if !inRange(h.Inducing, p.Examples.Train.Len(), h.Select == result.SelectStrength) {
+		return nil, p.Saved.Damaged("its inducing examples cannot be used")
+	}
+	flags := methodFlags{Method: h.Fit.Method, Selection: h.Select, Inducing: len(h.Inducing), Refit: h.Fit.Refit}
+	f, err := newFit(c, p, &flags, options{shards: true})
+	if err != nil {
+		return nil, err
+	}
+	f.settled = &settlement{match: *h.Fit.Match, why: option.Text(h.Fit.Match.Why), projection: float64(h.Projection)}
+	if v := h.Fit.StatedPrecision; v != nil {
+		f.settled.stated = float64(*v)
+	}
+	f.preflight, f.alarms = h.Fit.Preflight, job.Restored(slices.Concat(h.Fit.Warnings, h.Fit.Remarks))
+	f.gradientNorm = float64(h.Fit.GradientNorm)
+	s := &sumsPass{fit: f}
+	if !f.flags.takesRows() {
+		s.inducing, err = p.Inducing(ctx, h.Inducing)
+		return s, err
+	}
+	u, err := p.Saved.File.Floats("sparse.directions")
+	if err != nil {
+		return nil, err
+	}
+	m, outputs := len(h.Inducing), p.Model.Outputs
+	if len(u) != m*outputs {
+		return nil, p.Saved.Damaged("its inducing examples cannot be used")
+	}
+	s.inducing, err = p.InducingRows(ctx, h.Inducing, mat.NewDense(m, outputs, u))
+	return s, err
+}
+
+// header is what a file of the pass says of model, data and task.
+func (s *sumsPass) header(ctx context.Context) (savedHeader, func(w *store.Writer), error) {
+	f := s.fit
+	warnings := f.alarms
+	if f.problem.Saved == nil { // and what reading the data said: parts read no scaling but the one in the file
+		warnings = f.con.Warnings
+	}
+	q := &solution{Problem: f.problem, How: methodUsed{Name: f.flags.Method, selection: f.flags.Selection, inducing: s.inducing.Rows, mean: f.mean()}, precision: f.precision, network: !f.flags.Refit, preflight: f.preflight}
+	match := f.settled.match
+	match.Why = string(f.settled.why)
+	r := result.Fit{Method: f.flags.Method, Refit: f.flags.Refit,
+		StatedPrecision: numberPointer(f.settled.stated), Match: &match, Preflight: f.preflight, GradientNorm: result.Float(f.gradientNorm)}
+	r.Warnings, r.Remarks = result.Remarks(warnings)
+	head, prior, err := q.header(ctx, r)
+	head.Projection = result.Float(f.settled.projection)
+	return head, prior, err
+}
+
+// Save writes the inducing examples with the factor of their kernel.
+func (s *sumsPass) Save(ctx context.Context, path string) error {
+	head, prior, err := s.header(ctx)
+	if err != nil {
+		return err
+	}
+	return inducingKind.Write(path, func(w *store.Writer) error {
+		w.JSON("header", head)
+		prior(w)
+		w.Floats("mode.move", s.move)
+		return s.base.Save(w)
+	})
+}
+
+// Inducing is the number of inducing examples or rows.
+func (s *sumsPass) Inducing() int { return s.inducing.Len() }
+
+// Rank is the rank of their kernel, and its number of rows.
+func (s *sumsPass) Rank() (rank, rows int) {
+	return s.base.Rank(), elementRows(s.fit.flags.takesRows(), s.inducing.Len(), s.fit.problem.Model.Outputs)
+}
+
+// WritePart computes a part of the pass and writes it to a file. It returns the rows [lo, hi) of the training rows
+// that it is of.
+func (s *sumsPass) WritePart(ctx context.Context, part shard.Part, path string) (lo, hi int, err error) {
+	done, err := s.part(ctx, part)
+	if err != nil {
+		return 0, 0, err
+	}
+	lo, hi = part.Rows(s.Len())
+	return lo, hi, s.write(done, path)
+}
+
+// Len is the number of training rows of all parts.
+func (s *sumsPass) Len() int { return s.fit.problem.Examples.Train.Len() }
+
+// part computes a part of the pass.
+func (s *sumsPass) part(ctx context.Context, part shard.Part) (*shard.Shard, error) {
+	p := s.fit.problem
+	lo, hi := part.Rows(s.Len())
+	if lo == hi {
+		return nil, job.FullErrorf("{shard=%v}: it has no rows, as there are %d training rows; split them into at most %d", part, s.Len(), s.Len())
+	}
+	of := p.Part(lo, hi)
+	// Refuse sums and sites that do not fit.
+	c, n, bytes := p.Model.Outputs, hi-lo, p.Model.Net.BatchBytes
+	if err := gp.CheckMemory("the sums of a part of the training rows", gp.InducingExamples, s.base.Inducing().Len(), p.Limits.Memory, func(m int) int64 {
+		return wholeBytes(float64(sparse.RowBytes(elementRows(s.fit.flags.takesRows(), m, c), n, c, false)) + float64(bytes(m)) + 2*float64(bytes(min(n, linearize.Tile(c)))))
+	}); err != nil {
+		return nil, err
+	}
+	if err := s.fit.con.EndPart(ctx, "load"); err != nil {
+		return nil, err
+	}
+	source, err := of.TrainingExamples(ctx, of.KeepsJacobian())
+	if err == nil {
+		err = s.fit.con.EndPart(ctx, "linearize")
+	}
+	var done *shard.Shard
+	if err == nil {
+		done, err = shard.Compute(ctx, s.base, s.move, source, of.TrainTargets())
+	}
+	if err == nil {
+		err = s.fit.con.EndPart(ctx, "kernel")
+	}
+	s.fit.con.Clear()
+	if err != nil {
+		return nil, explainError(of.Examples.Train, err)
+	}
+	if err := s.name(ctx); err != nil {
+		return nil, err
+	}
+	done.Part, done.Identity = part, s.named.identity
+	return done, nil
+}
+
+// identity says what all parts of the pass have in common. was says where the data are.
+func (s *sumsPass) identity(ctx context.Context, was *remembered) (id shard.Identity, err error) {
+	f, p := s.fit, s.fit.problem
+	t, e := p.Task, p.Examples
+	id = shard.Identity{Model: p.Model.Net.Fingerprint(), Prior: f.kernel.Fingerprint(), Method: f.flags.Method, Likelihood: t.Likelihood.Name(),
+		Examples: e.Train.Len(), Targets: linearize.SumOf(append(dense.Flat(e.Y), p.TrainTargets().Weights...))}
+	if hasNoise(t.Likelihood) {
+		id.Likelihood += fmt.Sprintf(" with noise variance %v", t.Noise)
+	}
+	id.Mode = linearize.SumOf(s.move)
+	id.Rows = linearize.Sum(sha256.Sum256([]byte(job.FormatRows(e.Train.Index))))
+	var sums []string // of the files of the data, wherever they are; none for data that come from none
+	for _, file := range was.Files {
+		if file.Path != was.Model && !slices.Contains(was.Weight, file.Path) {
+			sums = append(sums, file.SHA256)
+		}
+	}
+	if sums != nil {
+		id.Files = linearize.Sum(sha256.Sum256([]byte(strings.Join(sums, " "))))
+	}
+	z, err := linearize.FingerprintOf(ctx, s.inducing.Batch)
+	id.Inducing = z.Data.Inputs
+	if u := s.inducing.Directions; u != nil {
+		id.Inducing = linearize.SumOf(mat.DenseCopyOf(u).RawMatrix().Data)
+	}
+	return id, err
+}
+
+// An origin says where the inducing examples of a part come from.
+type origin struct {
+	File string `json:"file"` // "" where every part selected them
+	SHA  string `json:"sha256"`
+}
+
+func (s *sumsPass) origin(ctx context.Context) (origin, error) {
+	if s.file == "" {
+		return origin{}, nil
+	}
+	path, err := filepath.Abs(s.file)
+	if err != nil {
+		return origin{}, err
+	}
+	sum, err := inputfile.Sum(ctx, path)
+	return origin{path, sum}, err
+}
+
+// mergePass returns the pass whose parts the files are. p is the problem of the first of them, and inducing the file
+// of the inducing examples where it is not where it was.
+func mergePass(ctx context.Context, c *job.Job, p *problem, inducing string) (*sumsPass, error) {
+	s, err := passOf(ctx, c, p)
+	if err != nil {
+		return nil, err
+	}
+	var from origin
+	if err := p.Saved.File.JSON("origin", &from); err != nil {
+		return nil, err
+	}
+	if s.file = from.File; inducing != "" {
+		s.file = inducing
+	}
+	if s.file == "" {
+		return s, s.factor(ctx)
+	}
+	sum, err := inputfile.Sum(ctx, s.file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, job.FullErrorf("%s: the inducing examples of its pass are not there; give {inducing-file} with the file that fit {select-only} wrote", s.file)
+	case err != nil:
+		return nil, err
+	case from.File != "" && sum != from.SHA:
+		return nil, job.FullErrorf("%s: these are not the inducing examples of the parts (SHA-256 %.12s…, was %.12s…); give {inducing-file} with the file that they were computed with", s.file, sum, from.SHA)
+	}
+	file, err := inducingKind.Open(ctx, s.file, p.Limits.Memory, false)
+	if err != nil {
+		return nil, err
+	}
+	c.CloseLater(file.Close)
+	return s, s.load(ctx, file)
+}
+
+// Merge returns the posterior of all parts of the pass, calibrated by a method.
+func (s *sumsPass) Merge(ctx context.Context, set *shard.Set, dir, calibrate string) (*solution, error) {
+	c, p := s.fit.con, s.fit.problem
+	heldOut, err := heldOutFor(p, calibrate)
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.identity(ctx, p.Saved.Header.Remembered)
+	if err != nil {
+		return nil, err
+	}
+	if d := set.Identity().Difference(now); d != "" {
+		return nil, job.FullErrorf("%s and the other parts are of another pass than model and data as they are now: they differ in %s; compute the parts again", set.Paths()[0], d)
+	}
+	q, err := s.merged(ctx, set, dir)
+	if q, err = s.fit.finish(ctx, q, err); err != nil {
+		return nil, err
+	}
+	return q, q.learn(ctx, c, q.Problem, calibrate, heldOut)
+}
+
+// sitesKind is the kind of the temporary file with the sites of all parts.
+const sitesKind = "gpexplain sites"
+
+// merged adds up the parts and gives the posterior its training rows. Their sites are in a temporary file in dir, which
+// is mapped into memory.
+func (s *sumsPass) merged(ctx context.Context, set *shard.Set, dir string) (*solution, error) {
+	f, p := s.fit, s.fit.problem
+	if err := f.con.EndPart(ctx, "load"); err != nil {
+		return nil, err
+	}
+	if err := set.Check(ctx, func(lo, hi int) linearize.Source {
+		q := p.Part(lo, hi)
+		return q.Examples.Source(ctx, q.Model, q.Examples.Train)
+	}); err != nil {
+		return nil, err
+	}
+	post, err := set.Merge(ctx, s.base)
+	if err != nil {
+		return nil, err
+	}
+	if f.sites, err = f.joined(ctx, set, dir); err != nil {
+		return nil, err
+	}
+	f.mode = &mode.Mode{Sites: f.sites}
+	if f.source, err = p.TrainingExamples(ctx, p.KeepsJacobian()); err != nil {
+		return nil, err
+	}
+	dual, err := post.WithData(ctx, f.source, f.sites)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.con.EndPart(ctx, "kernel"); err != nil {
+		return nil, err
+	}
+	q := f.sparsePosterior(dual, s.inducing)
+	return q, f.compare(ctx, q)
+}
+
+// joined maps the sites of all parts into memory, from a temporary file in dir.
+func (f *fit) joined(ctx context.Context, set *shard.Set, dir string) (*gp.Sites, error) {
+	tmp, err := os.CreateTemp(dir, ".gpexplain-sites-*")
+	if err != nil {
+		return nil, job.FullErrorf("%s: no temporary file can be made there: %w; name another folder", cmp.Or(dir, os.TempDir()), job.CauseOf(err))
+	}
+	path := tmp.Name()
+	remove := func() error { // a second time does no harm
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	f.con.CloseLater(remove)
+	if err := tmp.Close(); err != nil {
+		return nil, err
+	}
+	err = store.Write(path, sitesKind, 1, func(w *store.Writer) error { return set.SaveSites(ctx, w, "") })
+	if err != nil {
+		return nil, err
+	}
+	file, err := store.Open(path, sitesKind, 1)
+	if err != nil {
+		return nil, err
+	}
+	f.con.CloseLater(file.Close)
+	// What is open stays there on Unix, and elsewhere the file is removed in the end.
+	_ = remove()
+	r := file.Reader("")
+	sites := gp.LoadSites(r, set.Len(), f.problem.Model.Outputs)
+	return sites, r.Err()
+}
+
+// named is what the files of all parts say.
+type namedFile struct {
+	head     savedHeader
+	prior    func(w *store.Writer)
+	identity shard.Identity
+	from     origin
+}
+
+// WriteApart computes a part of the pass and writes it to a file without its sums, which it returns to be added apart.
+func (s *sumsPass) WriteApart(ctx context.Context, part shard.Part, path string) (*sparse.Sums, error) {
+	done, err := s.part(ctx, part)
+	if err != nil {
+		return nil, err
+	}
+	sums := done.Sums
+	done.Sums = nil
+	return sums, s.write(done, path)
+}
+
+// Identity is what all parts of the pass have in common.
+func (s *sumsPass) Identity(ctx context.Context) (shard.Identity, error) {
+	if err := s.name(ctx); err != nil {
+		return shard.Identity{}, err
+	}
+	return s.named.identity, nil
+}
+
+// name finds what the files of all parts say, once: it takes the checksums of all files.
+func (s *sumsPass) name(ctx context.Context) error {
+	if s.named != nil {
+		return nil
+	}
+	var n namedFile
+	var err error
+	if n.head, n.prior, err = s.header(ctx); err != nil {
+		return err
+	}
+	if n.identity, err = s.identity(ctx, n.head.Remembered); err != nil {
+		return err
+	}
+	if n.from, err = s.origin(ctx); err != nil {
+		return err
+	}
+	s.named = &n
+	return nil
+}
+
+// write writes a part that was computed to a file.
+func (s *sumsPass) write(done *shard.Shard, path string) error {
+	return shard.Write(path, done, func(w *store.Writer) error {
+		w.JSON("header", s.named.head)
+		w.JSON("origin", s.named.from)
+		if u := s.inducing.Directions; u != nil {
+			w.Floats("sparse.directions", mat.DenseCopyOf(u).RawMatrix().Data)
+		}
+		s.named.prior(w)
+		return nil
+	})
+}
+
+// MergeSet returns the posterior of all parts of a set, calibrated by a method. p is the problem of the first of them,
+// inducing the file of the inducing examples where it is not where it was, and dir a folder for a temporary file, "" for
+// the system's.
+func mergeSet(ctx context.Context, c *job.Job, p *problem, set *shard.Set, inducing, dir, calibrate string) (*solution, error) {
+	pass, err := mergePass(ctx, c, p, inducing)
+	if err != nil {
+		return nil, err
+	}
+	return pass.Merge(ctx, set, dir, calibrate)
+}
