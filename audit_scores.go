@@ -14,7 +14,7 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// An Audited has the scores of the training rows.
+// An audited has the scores of the training rows.
 type audited struct {
 	*audit.Audit // by the posterior without each row
 	// Labels finds wrong labels, in place of Audit, by a regression of the labels; nil where that does not fit.

@@ -24,7 +24,7 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// CheckCalibration refuses another method than those of the option.
+// checkCalibration refuses another method than those of the option.
 func checkCalibration(method string) error {
 	if !slices.Contains(option.Values("calibrate"), method) {
 		return job.NotOneOf("calibrate", method, option.Values("calibrate"))
@@ -32,7 +32,7 @@ func checkCalibration(method string) error {
 	return nil
 }
 
-// A Calibration is what predictions of rows that the posterior was not fitted to tell about it. It belongs to that
+// A calibration is what predictions of rows that the posterior was not fitted to tell about it. It belongs to that
 // posterior only.
 type calibration struct {
 	result.Calibration
@@ -155,7 +155,7 @@ func loadOrFit(ctx context.Context, c *job.Job, p *problem, f *methodFlags, meth
 	return fitCalibrated(ctx, c, p, f, options{}, method)
 }
 
-// FitCalibrated computes the posterior that the flags ask for and calibrates it, with what tells the novelty of rows.
+// fitCalibrated computes the posterior that the flags ask for and calibrates it, with what tells the novelty of rows.
 // The method "" takes neither.
 func fitCalibrated(ctx context.Context, c *job.Job, p *problem, f *methodFlags, o options, method string) (*solution, error) {
 	heldOut, err := heldOutFor(p, method)

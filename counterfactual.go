@@ -23,7 +23,7 @@ var (
 	_ counterfactual.Base = (*kept.Posterior)(nil)
 )
 
-// Counterfactual returns what answers for a posterior with other training data. Where there is none, the error names
+// counterfactualModel returns what answers for a posterior with other training data. Where there is none, the error names
 // the flag or verb that needs it.
 func counterfactualModel(ctx context.Context, c *job.Job, p *problem, q *solution, flag option.Text) (*counterfactual.Model, error) {
 	if err := changeable(flag, q.How.Name, p.Saved != nil, q.Dual.Refitted()); err != nil {
@@ -33,7 +33,7 @@ func counterfactualModel(ctx context.Context, c *job.Job, p *problem, q *solutio
 	return counterfactual.New(ctx, q.Dual.(counterfactual.Base), kernel, p.TrainTargets(), p.Bounds(c))
 }
 
-// Changeable returns an error, which names the flag or verb, unless it is defined what a posterior of this method
+// changeable returns an error, which names the flag or verb, unless it is defined what a posterior of this method
 // would be with other training data. saved tells whether it is from a file, and
 // refitted whether it is a refit's, as all are but in older files.
 func changeable(flag option.Text, method string, saved, refitted bool) error {
@@ -46,7 +46,7 @@ func changeable(flag option.Text, method string, saved, refitted bool) error {
 	return nil
 }
 
-// NotOfAllRows is the error of a flag or verb that needs a posterior of all training rows. saved tells that the posterior
+// notOfAllRows is the error of a flag or verb that needs a posterior of all training rows. saved tells that the posterior
 // is from a file, whose method is what it is.
 func notOfAllRows(flag option.Text, method string, saved bool) error {
 	remedy := option.Text("give {method=exact} or kept")
@@ -77,7 +77,7 @@ func (q *solution) AtHalfWeights(ctx context.Context, c *job.Job, p *problem) (g
 	return half, explainError(p.Examples.Train, err)
 }
 
-// SmallestFlip looks for a small set of training rows without which the class of one row is another. It returns the
+// smallestFlip looks for a small set of training rows without which the class of one row is another. It returns the
 // set and, where there is one, what q predicts without it, with what the posterior without it warns of.
 func smallestFlip(ctx context.Context, p *problem, q *solution, m *counterfactual.Model, x *linearize.Batch, o counterfactual.FlipOptions, link predictive.Link) (*result.SmallestFlip, *predictions, []error, error) {
 	var err error

@@ -14,7 +14,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// CoverageFlags ask for an interval or a set of classes for each row.
+// coverageFlags ask for an interval or a set of classes for each row.
 type coverageFlags struct{ Share *float64 } // nil where not given
 
 // Suits refuses a share that n training rows, which may be a sample, cannot give, and a problem of several labels or targets a row.
@@ -35,7 +35,7 @@ func (s *coverageFlags) Suits(p *problem, n int, which string) error {
 	return nil
 }
 
-// A Coverage makes the intervals or sets of rows. Several goroutines may use one.
+// A covered makes the intervals or sets of rows. Several goroutines may use one.
 type covered struct {
 	Share     float64
 	task      *problemTask

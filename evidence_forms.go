@@ -18,14 +18,14 @@ import (
 	"github.com/funcgp/funcgp/sparse"
 )
 
-// Forms are the names of the evidences, as --form takes them. The second starts at the mode of the first where both
+// evidenceForms are the names of the evidences, as --form takes them. The second starts at the mode of the first where both
 // are computed in this order.
 var evidenceForms = option.Values("form")
 
 // forms are the evidences of these names.
 var forms = map[string]evidence.Form{"refit": evidence.Refit, "held-sites": evidence.HeldSites, "linear-gaussian": evidence.LinearGaussian, "at-theta": evidence.AtTheta}
 
-// An EvidenceStudy looks at the evidence of an exact posterior over its prior and noise variances.
+// An evidenceStudy looks at the evidence of an exact posterior over its prior and noise variances.
 type evidenceStudy struct {
 	con     *job.Job
 	problem *problem
@@ -36,7 +36,7 @@ type evidenceStudy struct {
 	data    *evidence.Problem
 }
 
-// NewEvidenceStudy looks at the prior of a posterior, by these groups.
+// newEvidenceStudy looks at the prior of a posterior, by these groups.
 func newEvidenceStudy(con *job.Job, p *problem, q *solution, groups []priorGroup, common bool) *evidenceStudy {
 	s := &evidenceStudy{con: con, problem: p, prior: q.prior, groups: groups, common: common, spans: spans(p.Model.Net, groups)}
 	if x, ok := q.Dual.Data().(*linearize.Batch); ok {
@@ -313,7 +313,7 @@ func (s *evidenceStudy) Curve(ctx context.Context, prior ntk.Prior, lik gp.Likel
 	return out, at, nil
 }
 
-// WithGPrior returns the problem with the neural g-prior of g = 1: the variance of a parameter is n over the sum of
+// withGPrior returns the problem with the neural g-prior of g = 1: the variance of a parameter is n over the sum of
 // its squared Jacobian, weighted by Λ, over the n training rows, and parameters on which no output depends are held at
 // θ* [gprior 10–13].
 func withGPrior(ctx context.Context, con *job.Job, p *problem) (*problem, error) {

@@ -96,7 +96,7 @@ func (q *solution) Export(ctx context.Context, p *problem, top int) ([]byte, *re
 	return data, r, nil
 }
 
-// ExportPage returns the page that answers to drawings by an exported graph, with the pictures of all training rows.
+// exportPage returns the page that answers to drawings by an exported graph, with the pictures of all training rows.
 func exportPage(ctx context.Context, p *problem, model []byte, runtime *portable.Runtime) (*portable.Page, error) {
 	shape := p.Model.Net.InputShape()
 	inputs, _, _ := p.Model.Net.Dims()
@@ -331,7 +331,7 @@ func forward(ctx context.Context, net *network.Network, x, want *mat.Dense) (*ma
 	return out, nil
 }
 
-// ExportError is the largest difference between an output of an exported graph for a row and what is expected, relative to
+// exportError is the largest difference between an output of an exported graph for a row and what is expected, relative to
 // the largest number of the row but for probabilities and ranks. It is NaN where one of the two has a number that the
 // other has not.
 func exportError(name string, want, got []float64) float64 {

@@ -19,7 +19,7 @@ import (
 	"github.com/funcgp/funcgp/sparse"
 )
 
-// Fitted is implemented by the posteriors of all methods.
+// fitted is implemented by the posteriors of all methods.
 type fitted interface {
 	gp.Dual
 	EvidenceLinearGaussian(ctx context.Context) (gp.Evidence, error) // (E8)
@@ -36,7 +36,7 @@ var (
 	_ fitted = (*kept.Posterior)(nil)
 )
 
-// A Method says how a posterior was computed.
+// A methodUsed says how a posterior was computed.
 type methodUsed struct {
 	Name, selection string
 	inducing        []int   // positions among the training rows

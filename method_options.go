@@ -10,7 +10,7 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// Flags say how a verb comes by its posterior: fitted by a method, or read from a file.
+// methodFlags say how a verb comes by its posterior: fitted by a method, or read from a file.
 type methodFlags struct {
 	Method, Selection string
 	Inducing          int     // 0 where not given
@@ -22,7 +22,7 @@ type methodFlags struct {
 	File              string // a saved posterior; "" fits one
 }
 
-// FlagsOf are what options of a fit say of the method.
+// methodFlagsOf are what options of a fit say of the method.
 func methodFlagsOf(o *FitOptions) *methodFlags {
 	m := &o.Method
 	return &methodFlags{Method: m.Name, Selection: m.Select, Inducing: m.Inducing, Within: m.Within, Certify: m.Certify, Refit: o.Refit, At: o.Prior.At, Tune: o.Prior.Tune}
@@ -37,7 +37,7 @@ const (
 	atStated = "stated"
 )
 
-// IsAt tells whether a text is a value of --at.
+// isAt tells whether a text is a value of --at.
 func isAt(text string) bool {
 	v, err := strconv.ParseFloat(text, 64)
 	return text == atMatch || text == atStated || err == nil && v >= 1e-300 && v <= 1e300

@@ -128,7 +128,7 @@ func (o *predictions) WithMean(ctx context.Context, mean *mat.Dense, link predic
 	return &other, other.respond(ctx, nil, link)
 }
 
-// ByNetwork are the probabilities of the classes where f, 1×C, are the outputs without uncertainty.
+// byNetwork are the probabilities of the classes where f, 1×C, are the outputs without uncertainty.
 func byNetwork(task *problemTask, f *mat.Dense) []result.Float {
 	o := &predictions{Network: f}
 	o.mapOf(task.Likelihood)

@@ -30,7 +30,7 @@ import (
 	"github.com/funcgp/funcgp/sparse"
 )
 
-// A Posterior is the answer of a fit, by whatever method.
+// A solution is the answer of a fit, by whatever method.
 type solution struct {
 	Problem *problem // with the noise variance that the fit chose
 	Dual    fitted
@@ -68,7 +68,7 @@ type solution struct {
 	predictive string           // other than glm; "" is glm
 }
 
-// Options are what verbs ask of a fit beside its method. The zero value is the default.
+// options are what verbs ask of a fit beside its method. The zero value is the default.
 type options struct {
 	AtTheta    bool   // the posterior is that at the trained parameters and the stated precision, and no refit
 	Linear     bool   // the mean of a posterior at θ* is that of the linear-Gaussian model there, and not f(x;θ*)
@@ -110,7 +110,7 @@ type fit struct {
 	alarms       linearize.Warnings // that the network does not suit data or prior
 }
 
-// Fit computes the posterior that the flags ask for.
+// fitSolution computes the posterior that the flags ask for.
 func fitSolution(ctx context.Context, c *job.Job, p *problem, flags *methodFlags, o options) (*solution, error) {
 	f, err := newFit(c, p, flags, o)
 	if err != nil {
@@ -372,7 +372,7 @@ func (q *solution) fileFit(p *problem, r result.Fit) result.Fit {
 	return r
 }
 
-// Predictions are the answers for a batch of T rows.
+// predictions are the answers for a batch of T rows.
 type predictions struct {
 	Network           *mat.Dense     // outputs of the network alone, T×C
 	Mean, Cov         *mat.Dense     // of the outputs: T×C, T·C×C
@@ -597,7 +597,7 @@ func sideBySide(a, b *mat.Dense) *mat.Dense {
 	return &m
 }
 
-// RowOf is row i of m, nil for a nil matrix.
+// rowOf is row i of m, nil for a nil matrix.
 func rowOf(m *mat.Dense, i int) []result.Float {
 	if m == nil {
 		return nil
@@ -605,7 +605,7 @@ func rowOf(m *mat.Dense, i int) []result.Float {
 	return result.Floats(m.RawRowView(i))
 }
 
-// CovarianceOf is the C×C covariance of row i.
+// covarianceOf is the C×C covariance of row i.
 func covarianceOf(cov *mat.Dense, i int) [][]result.Float {
 	_, c := cov.Dims()
 	out := make([][]result.Float, c)

@@ -32,7 +32,7 @@ func (q *solution) header(ctx context.Context, r result.Fit) (savedHeader, func(
 	return head, writePrior, err
 }
 
-// SaveOptions say what a file holds beside the posterior.
+// saveOptions say what a file holds beside the posterior.
 type saveOptions struct {
 	Inputs bool // the training inputs
 	Bundle bool // the training inputs and the network, so that nothing else is needed
@@ -40,7 +40,7 @@ type saveOptions struct {
 	Without bool
 }
 
-// CheckWithout refuses to leave out training inputs that predictions need.
+// checkWithout refuses to leave out training inputs that predictions need.
 func checkWithout(method, selection string) error {
 	if isSparse(method) && selection != result.SelectStrength {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// WeightFlags ask for a posterior over the parameters, and say how predictions are made from a posterior.
+// weightFlags ask for a posterior over the parameters, and say how predictions are made from a posterior.
 type weightFlags struct {
 	Structure  string // "" is function space
 	Predictive string

@@ -28,7 +28,7 @@ import (
 	"github.com/funcgp/funcgp/sparse/shard"
 )
 
-// A Pass is a pass over the training rows that is split into parts: the inducing examples with the factor of their
+// A sumsPass is a pass over the training rows that is split into parts: the inducing examples with the factor of their
 // kernel, and what all parts have in common.
 type sumsPass struct {
 	fit      *fit
@@ -39,7 +39,7 @@ type sumsPass struct {
 	named    *namedFile // once a part was written
 }
 
-// NewPass selects the inducing examples and factors their kernel. The same flags, data and seed select the same ones
+// newPass selects the inducing examples and factors their kernel. The same flags, data and seed select the same ones
 // in every process.
 func newPass(ctx context.Context, c *job.Job, p *problem, flags *methodFlags) (*sumsPass, error) {
 	f, err := newFit(c, p, flags, options{shards: true})
@@ -70,7 +70,7 @@ func (s *sumsPass) factor(ctx context.Context) error {
 	return explainError(s.fit.problem.Examples.Train, err)
 }
 
-// LoadPass returns the pass with the inducing examples in the problem's file, which fit --select-only wrote.
+// loadPass returns the pass with the inducing examples in the problem's file, which fit --select-only wrote.
 func loadPass(ctx context.Context, c *job.Job, p *problem) (*sumsPass, error) {
 	s, err := passOf(ctx, c, p)
 	if err != nil {
@@ -450,7 +450,7 @@ func (s *sumsPass) write(done *shard.Shard, path string) error {
 	})
 }
 
-// MergeSet returns the posterior of all parts of a set, calibrated by a method. p is the problem of the first of them,
+// mergeSet returns the posterior of all parts of a set, calibrated by a method. p is the problem of the first of them,
 // inducing the file of the inducing examples where it is not where it was, and dir a folder for a temporary file, "" for
 // the system's.
 func mergeSet(ctx context.Context, c *job.Job, p *problem, set *shard.Set, inducing, dir, calibrate string) (*solution, error) {
