@@ -66,7 +66,7 @@ const predictRows = 256
 // smaller.
 func withLessMemory(err error, saved bool) error {
 	var e *gp.MemoryError
-	if !errors.As(err, &e) {
+	if already := (*memoryError)(nil); errors.As(err, &already) || !errors.As(err, &e) {
 		return err
 	}
 	return &memoryError{lessMemory(e, saved), e}

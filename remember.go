@@ -180,8 +180,8 @@ func (r *remembered) recall(ctx context.Context, posterior string, f *asked, inp
 	if r == nil {
 		return nil
 	}
-	bundled := f.Model.held != nil
-	if !f.given("model") && r.Model != "" && !bundled {
+	bundled, another := f.Model.held != nil, f.given("model") // asked before the file fills it in
+	if !another && r.Model != "" && !bundled {
 		for _, path := range append([]string{r.Model}, r.Weight...) {
 			if err := r.check(ctx, posterior, path, "{model}"); err != nil {
 				return err
@@ -195,7 +195,7 @@ func (r *remembered) recall(ctx context.Context, posterior string, f *asked, inp
 			continue
 		}
 		was, is := s.values()
-		if was == is || was == "" || !slices.Contains(ofModel, s.flag) || f.given("model") {
+		if was == is || was == "" || !slices.Contains(ofModel, s.flag) || another {
 			continue
 		}
 		flag := option.Named(s.flag)

@@ -21,7 +21,7 @@ func named(err error) error {
 	if err == nil || errors.Is(err, ErrClosed) {
 		return err
 	}
-	return &callError{err}
+	return &callError{withLessMemory(err, false)}
 }
 
 // named returns err, which may be nil, in the words of who asked.

@@ -136,7 +136,7 @@ func TestInputColumns(t *testing.T) {
 				{1, `no input "client" influences the output; the inputs are "user", "item"`, append(assign, "--input-columns", "client=age")},
 				{2, `--input-columns "income" must be an input and its columns, such as x=age,income or x=0-9`, []string{"--input-columns", "income"}},
 				{2, `--input-columns "user=" must be`, []string{"--input-columns", "user="}},
-				{2, `the columns of user are given twice`, append(assign, "--input-columns", "user=age")},
+				{2, `user is given twice`, append(assign, "--input-columns", "user=age")},
 			} {
 				require.Contains(t, refuse(t, c.code, common("predict", c.args...)...), c.want)
 			}

@@ -250,7 +250,7 @@ func TestMergeAudit(t *testing.T) {
 	require.Contains(t, refuse(t, 1, "merge", files[0], files[2]), "part 1/3: 1 of 3 parts are missing")
 	require.Contains(t, refuse(t, 2, "merge", "-o", "a", files[0]), "are for parts of a fit")
 	succeed(t, "audit", "--quiet", "--posterior", file("a.gp"), "--top", "8", "--shard", "1/3", "-o", file("other"))
-	require.Contains(t, refuse(t, 1, "merge", files[0], file("other"), files[2]), "they differ in --top")
+	require.Contains(t, refuse(t, 1, "merge", files[0], file("other"), files[2]), "they differ in top")
 	bad := []byte(read(t, files[1]))
 	bad[len(bad)/2] ^= 8
 	require.Contains(t, refuse(t, 1, "merge", files[0], write(t, file("bad"), bad), files[2]), file("bad")+": ")
