@@ -73,12 +73,15 @@ func (s Query) Absolute() (_ Query, err error) {
 // Select returns the rows that the flags ask for, and where they ask for none the first count kept test rows, 0 for
 // all.
 func (s *Query) Select(ctx context.Context, c *job.Job, p *problem, count int) (*dataset.Rows, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
 	o := dataset.SelectOptions{Count: count}
 	switch {
 	case s.Input != "":
 		return s.inputs(ctx, c, p)
 	case s.Index != "":
-		rows, _ := job.ParseRows(s.Index, mostAsked) // which Check has let pass
+		rows, _ := job.ParseRows(s.Index, mostAsked) // which is right, by Check
 		o = dataset.SelectOptions{Rows: rows, From: "{index}"}
 	case s.TestIndex != "":
 		rows, err := dataset.ReadRows(ctx, s.TestIndex)

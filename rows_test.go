@@ -95,3 +95,13 @@ func BenchmarkRows(b *testing.B) {
 		}
 	}
 }
+
+// A query that lists no rows is refused, and does not stand for all rows.
+func TestQueryOfNoNumbers(t *testing.T) {
+	s := testref.Must(funcgp.Start(t.Context(), funcgp.Model{}, funcgp.Data{TrainCount: 20}, nil))(t)
+	defer s.Close()
+	for _, q := range []funcgp.Query{{Index: "x"}, {Index: "1-"}, {Index: "1", All: true}, {Index: "1", Invert: "yes"}} {
+		_, err := s.Select(t.Context(), &q, 1)
+		require.Error(t, err, q)
+	}
+}
