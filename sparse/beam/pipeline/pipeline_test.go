@@ -206,7 +206,7 @@ func TestWorkersRefuse(t *testing.T) {
 	refused("none.gp: the inducing examples cannot be opened", shard.Part{Number: 0, Of: 1}, sums(other))
 	gp := filepath.Join(dir, "a.gp")
 	gpexplain(t, with(fitted, "fit", "--refit=false", "--calibrate", "none", "-o", gp)...)
-	refused("a worker finds another posterior by {", shard.Part{Number: 0, Of: 1}, func(s beam.Scope, in beam.PCollection) {
+	refused("a worker finds another posterior than where the pipeline was started; all machines need the same files", shard.Part{Number: 0, Of: 1}, func(s beam.Scope, in beam.PCollection) {
 		pipeline.Terms(s, in, parts.TermsOptions{Posterior: gp}, "0123")
 	})
 }

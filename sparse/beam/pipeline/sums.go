@@ -120,7 +120,7 @@ func (f *sumsFn) check(ctx context.Context, fit *funcgp.Pass, p shard.Part) erro
 		return err
 	}
 	if d := now.Difference(f.Identity); d != "" {
-		return fmt.Errorf("a worker finds another pass by %s than where the pipeline was started: they differ in %s; all machines need the same files at the same paths", f.Options, d)
+		return fmt.Errorf("a worker finds another pass than where the pipeline was started: they differ in %s; all machines need the same files at the same paths, which are those of %s", d, f.Options)
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func (f *termsFn) ProcessElement(ctx context.Context, p shard.Part, _ func(*part
 			return err
 		}
 		if t.Posterior() != f.SHA {
-			return fmt.Errorf("a worker finds another posterior by %s than where the pipeline was started; all machines need the same files at the same paths", f.Options)
+			return fmt.Errorf("a worker finds another posterior than where the pipeline was started; all machines need the same files at the same paths, which are those of %s", f.Options)
 		}
 		done, err := t.Part(ctx, p)
 		if err == nil && f.sum != nil {
