@@ -28,7 +28,7 @@ func (p *Posterior) Append(ctx context.Context, source, index string) (*Posterio
 
 // again fits the posterior of another problem, which change makes of its own.
 func (p *Posterior) again(ctx context.Context, what option.Text, change func(c *job.Job) (*problem, error)) (_ *Posterior, err error) {
-	end, err := p.begin()
+	end, err := p.functions(ctx, "another fit")
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (p *Posterior) again(ctx context.Context, what option.Text, change func(c *
 // Distance is how far the mean can be at most from that of a fit that has converged, in prior standard deviations of any
 // function (E19). The posterior must be exact or kept. Of a likelihood that is not concave it bounds nothing.
 func (p *Posterior) Distance(ctx context.Context) (float64, error) {
-	end, err := p.begin()
+	end, err := p.functions(ctx, "Distance")
 	if err != nil {
 		return 0, err
 	}

@@ -27,7 +27,7 @@ func (p *Posterior) Audit(ctx context.Context, top int) (*Audit, error) {
 
 // AuditPart scores the training rows [lo, hi) for AuditOf, which takes the scores of all parts, and for tables.
 func (p *Posterior) AuditPart(ctx context.Context, lo, hi int) (scored []audit.Example, rows []result.AuditScores, err error) {
-	end, err := p.begin()
+	end, err := p.functions(ctx, "AuditPart")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -49,7 +49,7 @@ const mostListed = 20
 
 // audit lists the top rows of what find finds.
 func (p *Posterior) audit(ctx context.Context, top int, find func(c *job.Job) (*audited, error)) (*Audit, error) {
-	end, err := p.begin()
+	end, err := p.functions(ctx, "Audit")
 	if err != nil {
 		return nil, err
 	}

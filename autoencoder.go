@@ -84,5 +84,5 @@ func (f *asked) autoencoder(ctx context.Context, c *job.Job, m *trainedModel, pl
 	if err != nil {
 		return nil, err
 	}
-	return &problem{Model: m, Task: t, Examples: &Examples{Data: d, Train: rows, classes: classes, Scaling: &dataScaling{}}, Limits: f.Limits, Words: c.Words, flags: f}, nil
+	return &problem{Model: m, Task: t, Examples: &examples{Data: d, Train: rows, classes: classes, Scaling: &dataScaling{}}, Limits: f.Limits, Words: c.Words, flags: f}, nil
 }

@@ -146,15 +146,6 @@ func (m *moments) tile(lo, hi int) (mean, cov *mat.Dense) {
 	return m.mean.Slice(lo, hi, 0, c).(*mat.Dense), m.cov.Slice(lo*c, hi*c, 0, c).(*mat.Dense)
 }
 
-// loadOrFit loads the posterior of the problem's file with its calibration, or fits and calibrates one. The method ""
-// takes no calibration and no novelty.
-func loadOrFit(ctx context.Context, c *job.Job, p *problem, f *methodFlags, method string) (*solution, error) {
-	if p.Saved != nil {
-		return loadPosterior(ctx, c, p, method)
-	}
-	return fitCalibrated(ctx, c, p, f, options{}, method)
-}
-
 // fitCalibrated computes the posterior that the flags ask for and calibrates it, with what tells the novelty of rows.
 // The method "" takes neither.
 func fitCalibrated(ctx context.Context, c *job.Job, p *problem, f *methodFlags, o options, method string) (*solution, error) {

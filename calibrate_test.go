@@ -12,7 +12,7 @@ import (
 
 // What is saved of leave-one-out predictions is read back, and nothing else.
 func TestPackRows(t *testing.T) {
-	p := &problem{Task: &problemTask{Classes: []int{4, 9}}, Examples: &Examples{Train: &dataset.Rows{Labels: []int{4}, Index: []int{7}}}}
+	p := &problem{Task: &problemTask{Classes: []int{4, 9}}, Examples: &examples{Train: &dataset.Rows{Labels: []int{4}, Index: []int{7}}}}
 	good := []float64{7, 4, 4, -1, -2, .5, math.NaN(), .9, .1, .8, .2}
 	rows, ok := unpackRows(good, p)
 	require.True(t, ok)
@@ -74,10 +74,10 @@ func TestCalibrationMemory(t *testing.T) {
 		{"nystrom", 1000, 1 << 30, 8},
 		{"exact", 1000, 1, 1},
 	} {
-		p := &problem{Model: &trainedModel{Outputs: c.outputs}, Examples: &Examples{Train: train}, Limits: limitFlags{Memory: c.memory}}
+		p := &problem{Model: &trainedModel{Outputs: c.outputs}, Examples: &examples{Train: train}, Limits: limitFlags{Memory: c.memory}}
 		require.Len(t, (&solution{How: methodUsed{Name: c.method}}).leftOut(p), c.want, c)
 	}
 	// A subset leaves out its own rows only.
-	p := &problem{Model: &trainedModel{Outputs: 1}, Examples: &Examples{Train: train}, Limits: limitFlags{Memory: 1 << 30}}
+	p := &problem{Model: &trainedModel{Outputs: 1}, Examples: &examples{Train: train}, Limits: limitFlags{Memory: 1 << 30}}
 	require.Equal(t, []int{7, 70, 700}, (&solution{How: methodUsed{Name: "subset", inducing: []int{700, 7, 70}}}).leftOut(p))
 }

@@ -42,7 +42,7 @@ type FlipOptions struct {
 // what its mean does. The posterior must be exact or kept. The trained parameters, at which the network is
 // linearized, have seen all rows. The posterior keeps what it computed for the latest few sets of training rows.
 func (p *Posterior) Without(ctx context.Context, rows *Rows, training ...int) ([]Prediction, error) {
-	end, err := p.begin()
+	end, err := p.functions(ctx, "Without")
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ type EvidenceOptions struct {
 // They are at the precision and the noise variance that were stated, under which another posterior is fitted by the
 // same method unless FitOptions.AtTheta was given. The options may be nil.
 func (p *Posterior) Evidence(ctx context.Context, o *EvidenceOptions) (*Evidence, error) {
-	end, err := p.begin()
+	end, err := p.functions(ctx, "Evidence")
 	if err != nil {
 		return nil, err
 	}

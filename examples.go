@@ -19,7 +19,7 @@ import (
 
 // Pictures finds the pictures of rows by their numbers, for a page. One that cannot be read is empty, and sets err,
 // which is looked at when the page is written.
-func (e *Examples) Pictures(ctx context.Context, rows *dataset.Rows, err *error) func(row result.Index) result.Picture {
+func (e *examples) Pictures(ctx context.Context, rows *dataset.Rows, err *error) func(row result.Index) result.Picture {
 	at := make(map[int]int, rows.Len())
 	for i, r := range rows.Index {
 		at[r] = i
@@ -33,7 +33,7 @@ func (e *Examples) Pictures(ctx context.Context, rows *dataset.Rows, err *error)
 
 // Picture shows row i of a subset: its pixels, or its features as they are in the file. The error comes from
 // dataset.Rows.Read.
-func (e *Examples) Picture(ctx context.Context, rows *dataset.Rows, i int) (result.Picture, error) {
+func (e *examples) Picture(ctx context.Context, rows *dataset.Rows, i int) (result.Picture, error) {
 	if e.Data.Images() {
 		img, err := rows.ReadImage(ctx, i)
 		if err != nil {
@@ -50,7 +50,7 @@ func (e *Examples) Picture(ctx context.Context, rows *dataset.Rows, i int) (resu
 
 // Grey tells whether the inputs are grey pictures, light on dark as in MNIST, which pages show as dark ink on paper.
 // The error comes from dataset.Rows.Read.
-func (e *Examples) Grey(ctx context.Context) (bool, error) {
+func (e *examples) Grey(ctx context.Context) (bool, error) {
 	d := e.Data
 	if !d.Images() {
 		return false, nil
@@ -154,8 +154,8 @@ func (p *problem) Part(lo, hi int) *problem {
 	return &q
 }
 
-// Examples are the data as a network sees them.
-type Examples struct {
+// examples are the data as a network sees them.
+type examples struct {
 	Data    *dataset.Data
 	Train   *dataset.Rows
 	Y       *mat.Dense   // training targets
@@ -218,8 +218,8 @@ func openData(ctx context.Context, c *job.Job, f *dataFlags, mf *modelFlags, tas
 
 // newExamples forms the training targets and decides how inputs and targets are scaled. The model comes back with its
 // outputs in the units of the targets, and the noise variance of the task is in them too.
-func newExamples(ctx context.Context, c *job.Job, f *scalingFlags, m *trainedModel, t *problemTask, d *dataset.Data, train *dataset.Rows) (*trainedModel, *Examples, error) {
-	e := &Examples{Data: d, Train: train, classes: t.Classes}
+func newExamples(ctx context.Context, c *job.Job, f *scalingFlags, m *trainedModel, t *problemTask, d *dataset.Data, train *dataset.Rows) (*trainedModel, *examples, error) {
+	e := &examples{Data: d, Train: train, classes: t.Classes}
 	var err error
 	if e.Y, err = t.targets(train, m, d); err != nil {
 		return nil, nil, err
@@ -266,7 +266,7 @@ func elements(shape []int) int {
 
 // Inputs returns the inputs of rows lo to hi−1 as the network wants them, (hi−lo)×D. The error comes from
 // dataset.Rows.Read.
-func (e *Examples) Inputs(ctx context.Context, rows *dataset.Rows, lo, hi int) (*mat.Dense, error) {
+func (e *examples) Inputs(ctx context.Context, rows *dataset.Rows, lo, hi int) (*mat.Dense, error) {
 	x, err := rows.Slice(lo, hi).Read(ctx)
 	if err != nil {
 		return nil, job.Full(err)
@@ -275,7 +275,7 @@ func (e *Examples) Inputs(ctx context.Context, rows *dataset.Rows, lo, hi int) (
 }
 
 // Scaled scales inputs in place.
-func (e *Examples) Scaled(x *mat.Dense) *mat.Dense {
+func (e *examples) Scaled(x *mat.Dense) *mat.Dense {
 	if e.Scaling != nil {
 		e.Scaling.Inputs.Apply(x)
 	}
@@ -283,12 +283,12 @@ func (e *Examples) Scaled(x *mat.Dense) *mat.Dense {
 }
 
 // Source gives rows linearized anew in each pass, until ctx is done.
-func (e *Examples) Source(ctx context.Context, m *trainedModel, rows *dataset.Rows) linearize.Source {
+func (e *examples) Source(ctx context.Context, m *trainedModel, rows *dataset.Rows) linearize.Source {
 	return linearize.NewSource(m.Net, rows.Len(), linearize.Tile(m.Outputs), func(lo, hi int) (*mat.Dense, error) { return e.Inputs(ctx, rows, lo, hi) })
 }
 
 // TestPart is the part that predictions are made for: the test rows, or where there are none the validation rows.
-func (e *Examples) TestPart() *dataset.Rows {
+func (e *examples) TestPart() *dataset.Rows {
 	if e.Data.Test.Len() == 0 && e.Data.Valid.Len() > 0 {
 		return e.Data.Valid
 	}
@@ -296,7 +296,7 @@ func (e *Examples) TestPart() *dataset.Rows {
 }
 
 // Test picks test rows of the classes.
-func (e *Examples) Test(o dataset.SelectOptions) (*dataset.Rows, error) {
+func (e *examples) Test(o dataset.SelectOptions) (*dataset.Rows, error) {
 	part := e.TestPart()
 	if part.Len() == 0 && !e.Data.Images() {
 		remedy := option.Text("give {test-data} FILE")
@@ -311,7 +311,7 @@ func (e *Examples) Test(o dataset.SelectOptions) (*dataset.Rows, error) {
 }
 
 // Training are the rows of the training data that o asks for, of the classes that are kept.
-func (e *Examples) Training(o dataset.SelectOptions) (*dataset.Rows, error) {
+func (e *examples) Training(o dataset.SelectOptions) (*dataset.Rows, error) {
 	o.Classes = e.classes
 	rows, err := e.Data.Train.Select(&o)
 	return e.grouped(rows), err

@@ -224,7 +224,7 @@ const mostVariances = 40_000
 // Prepare lets later explanations share what they learn of training rows. Up to 40,000 outputs of training rows it
 // computes all of it at once, and returns true: then explanations do not wait for one another.
 func (p *Posterior) Prepare(ctx context.Context) (bool, error) {
-	end, err := p.begin()
+	end, err := p.functions(ctx, "Prepare")
 	if err != nil {
 		return false, err
 	}
@@ -245,6 +245,9 @@ func (p *Posterior) Prepare(ctx context.Context) (bool, error) {
 
 // explainer is one of its own, or one that shares what Prepare learned.
 func (p *Posterior) explainer(o *explain.Options) (*explain.Explainer, error) {
+	if p.post.Dual == nil {
+		return nil, noFunctions("a sum over training rows")
+	}
 	if e := p.shared.Load(); e != nil {
 		return e.With(o)
 	}
@@ -348,6 +351,9 @@ func (p *Posterior) explaining(ctx context.Context, o *ExplainOptions) (*explain
 	}
 	if err := p.ready(ctx); err != nil {
 		return nil, err
+	}
+	if p.post.Dual == nil {
+		return nil, noFunctions("a sum over training rows")
 	}
 	if _, ok := p.post.Dual.(explain.Splitter); e.o.ByLayer && !ok {
 		return nil, notOfAllRows("{by-layer}", p.post.How.Name, p.problem.Saved != nil)

@@ -26,7 +26,7 @@ type Exported = result.Exported
 // options may be nil. Of method parameters, likelihoods other than of classes and gaussian, and networks with
 // operators whose gradient has no such graph, it is an error. The file is written under a temporary name first.
 func (p *Posterior) Export(ctx context.Context, path string, o *ExportOptions) (*Exported, error) {
-	end, err := p.begin()
+	end, err := p.begun(ctx)
 	if err != nil {
 		return nil, err
 	}

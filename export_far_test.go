@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
 )
@@ -87,24 +86,17 @@ func TestExportFar(t *testing.T) {
 			if e.WeightDecay > 0 {
 				o.Prior.WeightDecay = &e.WeightDecay
 			}
-			f := &asked{
-				Model: modelFlags{Model: Model{File: filepath.Join(dir, "model.onnx"), Learn: e.Learn}},
-				Data:  dataFlags{Data: Data{Source: filepath.Join(dir, e.Train), ID: e.ID}},
-				Task:  taskFlags{FitOptions: o},
-			}
+			m := Model{File: filepath.Join(dir, "model.onnx"), Learn: e.Learn}
+			d := Data{Source: filepath.Join(dir, e.Train), ID: e.ID}
 			if e.Test != "" {
-				f.Data.TestFile = filepath.Join(dir, e.Test)
+				d.TestFile = filepath.Join(dir, e.Test)
 			}
 			if strings.Contains(e.Target, ",") {
-				f.Data.Target = e.Target
+				d.Target = e.Target
 			}
-			require.NoError(t, f.Check(""))
-			c := job.New(nil)
-			defer c.Close()
-			p, err := openGrouped(t.Context(), c, f, "")
-			require.NoError(t, err)
-			q, err := loadOrFit(t.Context(), c, p, methodFlagsOf(&o), "loo")
-			require.NoError(t, err)
+			post := testref.Must(Fit(t.Context(), m, d, &o))(t)
+			defer post.Close()
+			p, q := post.problem, post.post
 			graph, r, err := q.Export(t.Context(), p, 10)
 			require.NoError(t, err)
 			train := p.Examples.Train

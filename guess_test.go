@@ -247,7 +247,7 @@ func TestOtherInputs(t *testing.T) {
 // problem is that of the network with rows scaled so.
 func (m *trained) problem(t *testing.T, s *dataScaling) *problem {
 	t.Helper()
-	return &problem{Model: m.model.Trained(testref.Must(s.Rescaled(m.model.Net))(t)), Task: m.task, Examples: &Examples{Data: m.data, Train: m.rows, Y: m.y, Scaling: s}}
+	return &problem{Model: m.model.Trained(testref.Must(s.Rescaled(m.model.Net))(t)), Task: m.task, Examples: &examples{Data: m.data, Train: m.rows, Y: m.y, Scaling: s}}
 }
 
 func (m *trained) outputs(t *testing.T, s *dataScaling) *mat.Dense {

@@ -16,7 +16,7 @@ type Importances = result.ImportanceReport
 // would be another whatever the row asked about, and the |α_i| of all rows. top 0 is 20, and a negative one an error.
 // Record of the answer is nil: see Posterior.Record.
 func (p *Posterior) Importances(ctx context.Context, top int) (*Importances, error) {
-	end, err := p.begin()
+	end, err := p.functions(ctx, "Importances")
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ func (p *Posterior) Info() Info {
 	f, out := p.reportOf(job.New(nil), p.post), infoOf(p.problem)
 	out.Method, out.PriorPrecision, out.PriorPrecisionOrigin, out.NoiseVariance = f.Method, f.PriorPrecision, f.PriorPrecisionOrigin, result.Undefined()
 	out.LogEvidence, out.Bound, out.Examples, out.Parameters, out.Outputs = f.LogEvidence, f.Bound, f.Examples, f.Parameters, f.Outputs
-	out.Refitted = p.post.Dual != nil && p.post.Dual.Refitted()
+	out.Refitted = p.post != nil && p.post.Dual != nil && p.post.Dual.Refitted()
 	if f.NoiseVariance != nil {
 		out.NoiseVariance = *f.NoiseVariance
 	}
@@ -86,6 +86,9 @@ func infoOf(p *problem) Info {
 
 // Card is all that a model card says, which report.WriteCard writes. Its errors are those of Record.
 func (p *Posterior) Card(ctx context.Context) (*Card, error) {
+	if err := p.ready(ctx); err != nil {
+		return nil, p.named(err)
+	}
 	c := &Card{Info: p.Info(), Fit: p.Report(ctx), Quantity: p.problem.Task.Quantity(p.problem.Examples.Data.Target)}
 	if saved := p.problem.Saved; saved != nil {
 		switch c.Holds = result.NoInputs; {

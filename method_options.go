@@ -2,9 +2,6 @@ package funcgp
 
 import (
 	"cmp"
-	"fmt"
-	"slices"
-	"strconv"
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/option"
@@ -19,7 +16,6 @@ type methodFlags struct {
 	Refit             bool   // the mean is that of the refit, and not f(x;θ*)
 	At                string // --at; "" is match
 	Tune              string // what chooses the prior precision; "" keeps the stated one
-	File              string // a saved posterior; "" fits one
 }
 
 // methodFlagsOf are what options of a fit say of the method.
@@ -30,38 +26,6 @@ func methodFlagsOf(o *FitOptions) *methodFlags {
 
 // methodAuto is the --method that chooses one of the others.
 const methodAuto = "auto"
-
-// The values of --at that are no number.
-const (
-	atMatch  = "match"
-	atStated = "stated"
-)
-
-// isAt tells whether a text is a value of --at.
-func isAt(text string) bool {
-	v, err := strconv.ParseFloat(text, 64)
-	return text == atMatch || text == atStated || err == nil && v >= 1e-300 && v <= 1e300
-}
-
-// Check refuses what a program gives and cannot be. Zero is the default of each value.
-func (s *methodFlags) Check() error {
-	m := cmp.Or(s.Method, "exact")
-	switch {
-	case !slices.Contains(option.Values("method"), m):
-		return fmt.Errorf("there is no method %q; take one of %v", m, option.Values("method"))
-	case s.Inducing < 0 || s.Inducing > 0 && !isSparse(m) && m != methodAuto:
-		return fmt.Errorf("%d inducing examples are not for the method %s", s.Inducing, m)
-	case s.Within < 0 || s.Within > option.MostWithin || s.Within > 0 && m != "exact" && m != "kept" && m != "nystrom" && m != methodAuto:
-		return fmt.Errorf("rows cannot be left out within %v by the method %s", s.Within, m)
-	case s.Selection != "" && !(slices.Contains(option.Values("select"), s.Selection) && isSparse(m)):
-		return fmt.Errorf("there is no selection %q for the method %s; take one of %v with nystrom or subset", s.Selection, m, option.Values("select"))
-	case s.Tune != "" && !slices.Contains(option.Values("tune-prior"), s.Tune):
-		return fmt.Errorf("there is no way %q to choose the prior precision; take one of %v", s.Tune, option.Values("tune-prior"))
-	case s.At != "" && !isAt(s.At):
-		return fmt.Errorf("the precision %s must be a positive number", s.At)
-	}
-	return nil
-}
 
 // defaultWithin is --within of the method kept where it is not given.
 const defaultWithin = 0.05

@@ -10,7 +10,7 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// Model name a trained network. The zero value is the built-in one, which tells the digits 4 and 9 apart.
+// A Model names a trained network. The zero value is the built-in one, which tells the digits 4 and 9 apart.
 type Model struct {
 	File          string           // an ONNX file
 	Network       *network.Network // in place of a file, which network.ReadONNX or Sequential makes
@@ -50,7 +50,7 @@ type Data struct {
 // Files are the files that Source names.
 func (d *Data) Files() []string { return dataset.FilesOf(cmp.Or(d.Source, "digits")) }
 
-// Prior say at which prior precision answers are. The zero value is the match: the precision at which the
+// A Prior says at which prior precision answers are. The zero value is the match: the precision at which the
 // linearized model fits the training rows as the network does.
 type Prior struct {
 	// WeightDecay is the weight decay λ of torch.optim.SGD or Adam on a mean loss, which says the precision of the
@@ -71,7 +71,7 @@ type Prior struct {
 	Tune string
 }
 
-// Method say how a posterior is computed. The zero value is exact.
+// A Method says how a posterior is computed. The zero value is exact.
 type Method struct {
 	// Name is exact; kept, exact for the rows of all data that say something; parameters, exact for any number
 	// of rows by the precision of the parameters, 8·P² bytes; nystrom, all data through inducing examples; subset, part

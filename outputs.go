@@ -65,15 +65,6 @@ func (p *problem) Grouped(ctx context.Context, c *job.Job) (*problem, error) {
 	return p.groupedBy(ctx, c, p.Examples.Train, "the training rows")
 }
 
-// openGrouped is Open, and Grouped of what it opened.
-func openGrouped(ctx context.Context, c *job.Job, f *asked, posteriorFile string) (*problem, error) {
-	p, err := openProblem(ctx, c, f, posteriorFile)
-	if err != nil {
-		return nil, err
-	}
-	return p.Grouped(ctx, c)
-}
-
 // GroupedFor is Grouped with the most probable classes of these rows, which come back with the classes that are told
 // apart.
 func (p *problem) GroupedFor(ctx context.Context, c *job.Job, rows *dataset.Rows) (*problem, *dataset.Rows, error) {
@@ -189,7 +180,7 @@ func (p *problem) group(kept []int) (*problem, error) {
 }
 
 // grouped returns rows with the classes of the task.
-func (e *Examples) grouped(rows *dataset.Rows) *dataset.Rows {
+func (e *examples) grouped(rows *dataset.Rows) *dataset.Rows {
 	if e.grouping == nil || rows == nil {
 		return rows
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
@@ -29,6 +30,7 @@ type Posterior struct {
 	names   result.Rows
 	job     *job.Job
 	later   func(ctx context.Context) (*solution, error) // makes post, of Deferred; nil of others
+	making  sync.Mutex                                   // of post while it is made
 	held    bool                                         // the network or the rows were in memory
 
 	shared atomic.Pointer[explain.Explainer] // by Prepare; nil before
@@ -91,6 +93,8 @@ func deferred(c *job.Job, p *problem, later func(ctx context.Context) (*solution
 
 // ready makes a posterior that was deferred.
 func (p *Posterior) ready(ctx context.Context) error {
+	p.making.Lock()
+	defer p.making.Unlock()
 	if p.post != nil {
 		return nil
 	}
@@ -100,6 +104,14 @@ func (p *Posterior) ready(ctx context.Context) error {
 	}
 	p.made(post)
 	return nil
+}
+
+// solved is the posterior over functions, which a deferred one has after its first question.
+func (p *Posterior) solved() *solution {
+	if p.post == nil {
+		panic("funcgp: the posterior is deferred: ask it for a prediction or an explanation first")
+	}
+	return p.post
 }
 
 // File is the file that the posterior is of, "" where it was fitted and not opened.
@@ -133,6 +145,32 @@ func (p *Posterior) begin() (end func(), err error) {
 			p.shut()
 		}
 	}, nil
+}
+
+// begun is begin of a call that needs the posterior, which is made where it was deferred.
+func (p *Posterior) begun(ctx context.Context) (end func(), err error) {
+	if end, err = p.begin(); err != nil {
+		return nil, err
+	}
+	if err := p.ready(ctx); err != nil {
+		end()
+		return nil, p.named(err)
+	}
+	return end, nil
+}
+
+// functions is begun of what a posterior over the parameters does not have.
+func (p *Posterior) functions(ctx context.Context, what string) (end func(), err error) {
+	if end, err = p.begun(ctx); err == nil && p.post.Dual == nil {
+		end()
+		return nil, p.named(noFunctions(what))
+	}
+	return end, err
+}
+
+// noFunctions is the error of what a posterior over the parameters does not have.
+func noFunctions(what string) error {
+	return option.Errorf("%s is of posteriors over functions, and this one is over the parameters; leave {structure} and {predictive} out of the fit", what)
 }
 
 // Hold keeps the posterior open until release is called, once, for which Close waits. It returns ErrClosed after Close.
@@ -233,7 +271,7 @@ func (p *Posterior) Save(ctx context.Context, path string, o *SaveOptions) error
 	if p.held && !o.Bundle {
 		return errors.New("funcgp: no file is there to remember of a network or rows in memory; save with Bundle")
 	}
-	end, err := p.begin()
+	end, err := p.functions(ctx, "Save")
 	if err != nil {
 		return err
 	}
@@ -244,13 +282,13 @@ func (p *Posterior) Save(ctx context.Context, path string, o *SaveOptions) error
 	return nil
 }
 
-// Dual is the posterior of the linearized model, from which explanations come. It must not be used after
-// Close.
-func (p *Posterior) Dual() gp.Dual { return p.post.Dual }
+// Dual is the posterior of the linearized model, from which explanations come; nil where FitOptions.Structure or draws of
+// the parameters were asked for. It must not be used after Close.
+func (p *Posterior) Dual() gp.Dual { return p.solved().Dual }
 
 // Latent is the posterior over functions by which rows are predicted: its mean is that of the answers, and it is not
 // calibrated. It must not be used after Close.
-func (p *Posterior) Latent() gp.Latent { return p.post.Latent() }
+func (p *Posterior) Latent() gp.Latent { return p.solved().Latent() }
 
 // Likelihood is that of the outputs, without calibration.
 func (p *Posterior) Likelihood() glm.Likelihood { return p.problem.Task.Likelihood }
@@ -263,14 +301,14 @@ func (p *Posterior) ClassOf(outputs []float64) (label result.Float, name string)
 }
 
 // Kernel is the kernel of the posterior's prior.
-func (p *Posterior) Kernel() *ntk.NTK { return p.post.Kernel }
+func (p *Posterior) Kernel() *ntk.NTK { return p.solved().Kernel }
 
 // Network is the network at its trained parameters.
 func (p *Posterior) Network() *network.Network { return p.problem.Model.Net }
 
 // Calibration is what predictions scale mean and covariance by; nil for nothing.
 func (p *Posterior) Calibration() *score.Calibration {
-	k := p.post.Calibration.Scales()
+	k := p.solved().Calibration.Scales()
 	if k == nil {
 		return nil
 	}

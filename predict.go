@@ -281,7 +281,7 @@ func (p *Posterior) predict(ctx context.Context, rows *Rows, function gp.Latent)
 
 // each predicts rows in tiles by a function, nil for the posterior's own.
 func (p *Posterior) each(ctx context.Context, rows *Rows, function gp.Latent, do func(lo int, b *linearize.Batch, pred *predictions) error) error {
-	end, err := p.begin()
+	end, err := p.begun(ctx)
 	if err != nil {
 		return err
 	}

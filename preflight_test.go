@@ -144,7 +144,7 @@ func (l *linearCase) problem(t *testing.T, delta float64, from decision) *proble
 		task.Noise = v[0]
 	}
 	train := testref.Must(data.Train.Select(&dataset.SelectOptions{Classes: task.Classes}))(t)
-	return &problem{Model: &trainedModel{Meta: &metadata{}, Outputs: l.f.RawMatrix().Cols}, Task: task, Examples: &Examples{Data: data, Train: train, Y: l.y}}
+	return &problem{Model: &trainedModel{Meta: &metadata{}, Outputs: l.f.RawMatrix().Cols}, Task: task, Examples: &examples{Data: data, Train: train, Y: l.y}}
 }
 
 // warnings are those of the preflight.

@@ -21,7 +21,7 @@ import (
 type problem struct {
 	Model    *trainedModel
 	Task     *problemTask
-	Examples *Examples
+	Examples *examples
 	Saved    *savedFile // the posterior to answer from; nil where one is fitted
 	Limits   limitFlags
 	Words    option.Words // of who asked, for reports

@@ -19,16 +19,20 @@ import (
 	"github.com/funcgp/funcgp/internal/picture"
 )
 
-// Query say which rows to predict or explain.
+// A Query says which rows are asked about, by at most one of Index, TestIndex, Input and All. Without one the rows are the
+// first test rows, as many as who is asked says.
 type Query struct {
-	Index, TestIndex, Input, Invert string
-	All                             bool
+	Index     string // test rows by their 0-based numbers in the file of the data, such as 24 or 1,2,5-9
+	TestIndex string // a file that lists such numbers, one a line
+	Input     string // a file with rows of one's own, a folder of pictures, or - for standard input
+	Invert    string // of Input: yes or no, whether pictures are dark ink on light paper; "" finds out
+	All       bool   // all test rows
 }
 
 // mostAsked bounds the rows of --index.
 const mostAsked = 1 << 20
 
-// Check refuses flags that are wrong without opening a file.
+// Check refuses what is wrong without opening a file.
 func (s *Query) Check() error {
 	given := map[string]bool{"index": s.Index != "", "test-index": s.TestIndex != "", "all": s.All, "input": s.Input != ""}
 	if err := job.Exclusive(func(flag string) bool { return given[flag] }, "index", "test-index", "all", "input"); err != nil {
@@ -70,9 +74,9 @@ func (s Query) Absolute() (_ Query, err error) {
 	return s, err
 }
 
-// Select returns the rows that the flags ask for, and where they ask for none the first count kept test rows, 0 for
+// pick returns the rows that the flags ask for, and where they ask for none the first count kept test rows, 0 for
 // all.
-func (s *Query) Select(ctx context.Context, c *job.Job, p *problem, count int) (*dataset.Rows, error) {
+func (s *Query) pick(ctx context.Context, c *job.Job, p *problem, count int) (*dataset.Rows, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}

@@ -270,7 +270,7 @@ func (p *Posterior) Select(ctx context.Context, o *Query, count int) (*Rows, err
 		return nil, err
 	}
 	defer end()
-	asked, err := o.Select(ctx, job.FromContext(ctx), p.problem, count)
+	asked, err := o.pick(ctx, job.FromContext(ctx), p.problem, count)
 	if err != nil {
 		return nil, p.named(err)
 	}

@@ -48,6 +48,11 @@ func parseScaling(o *FitOptions) (s scalingFlags, err error) {
 	if !slices.Contains(option.Values("standardize"), s.Standardize) {
 		return s, job.NotOneOf("standardize", s.Standardize, option.Values("standardize"))
 	}
+	for _, f := range []*numbersFlag{&s.InputMean, &s.InputSD, &s.TargetMean, &s.TargetSD} {
+		if f.Values != nil && f.File != "" {
+			return s, job.Usagef("%v: give numbers or a file with them, and not both", option.Named(f.name))
+		}
+	}
 	for _, f := range []*numbersFlag{&s.InputMean, &s.InputSD} {
 		if f.given() && s.Standardize != "auto" {
 			return s, job.Usagef("{standardize=%s} and %v exclude each other: both say how the inputs are scaled", s.Standardize, option.Named(f.name))

@@ -14,7 +14,7 @@ import (
 //	s, err := funcgp.Start(ctx, model, data, nil)
 //	...
 //	defer s.Close()
-//	rows, err := s.Select(ctx, &funcgp.Query{Index: "3,5-7"})
+//	rows, err := s.Select(ctx, &funcgp.Query{Index: "3,5-7"}, 1)
 //	...
 //	p, err := s.Posterior(ctx, rows)
 type Session struct {
@@ -33,11 +33,7 @@ func Start(ctx context.Context, m Model, d Data, o *FitOptions) (*Session, error
 	if o == nil {
 		o = &FitOptions{}
 	}
-	err := methodFlagsOf(o).Check()
-	if err == nil { // what is no checkpoint is found before the model is read
-		err = checkCheckpoint(o.Checkpoint, o.Memory)
-	}
-	if err != nil {
+	if err := checkCheckpoint(o.Checkpoint, o.Memory); err != nil { // before the model is read
 		return nil, named(err)
 	}
 	return start(ctx, &m, &d, o, "", posteriorKind)
@@ -84,6 +80,9 @@ func flagsOf(m *Model, d *Data, o *FitOptions, file string) (f *asked, err error
 		if f.Data.Held, err = held(d, m.Network); err != nil {
 			return nil, err
 		}
+	}
+	if err := o.checkWays(file); err != nil {
+		return nil, err
 	}
 	return f, f.Check(file)
 }
@@ -156,7 +155,7 @@ func (s *Session) Close() { s.job.Close() }
 // Select returns the rows that a query asks for, and where it asks for none the first test row, or the first count ones,
 // 0 for all. What was done to pictures to fit them to the network is noted.
 func (s *Session) Select(ctx context.Context, q *Query, count int) (*Rows, error) {
-	asked, err := q.Select(ctx, s.job, s.problem, count)
+	asked, err := q.pick(ctx, s.job, s.problem, count)
 	if err != nil {
 		return nil, s.named(err)
 	}
@@ -177,7 +176,8 @@ func (s *Session) Posterior(ctx context.Context, rows *Rows) (*Posterior, error)
 	return p, nil
 }
 
-// Deferred is Posterior, but the fit begins with the first question, so that one that cannot be answered costs none.
+// Deferred is Posterior, but the fit begins with the first question, so that one that cannot be answered costs none. Before
+// it the posterior has no warnings, and Dual, Latent, Kernel and Calibration panic.
 func (s *Session) Deferred(ctx context.Context, rows *Rows) (*Posterior, error) {
 	p, c := s.problem, s.job
 	var err error

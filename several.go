@@ -3,8 +3,6 @@ package funcgp
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -25,16 +23,6 @@ type openSource struct {
 	Posterior string
 }
 
-// sameFile tells whether two paths name one file.
-func sameFile(a, b string) bool {
-	if filepath.Clean(a) == filepath.Clean(b) {
-		return true
-	}
-	x, errX := os.Stat(a)
-	y, errY := os.Stat(b)
-	return errX == nil && errY == nil && os.SameFile(x, y)
-}
-
 // openSeveral opens the problems of several networks, which must be about the same function of the same rows. warned
 // are what is said on reading each.
 func openSeveral(ctx context.Context, c *job.Job, sources []openSource) (list []*problem, warned []linearize.Warnings, err error) {
@@ -52,7 +40,7 @@ func openSeveral(ctx context.Context, c *job.Job, sources []openSource) (list []
 			if err := p.Alike(other); err != nil {
 				return nil, nil, err
 			}
-			if p.Model.Path == "" && other.Model.Path == "" || p.Model.Path != "" && sameFile(p.Model.Path, other.Model.Path) {
+			if p.Model.Path == "" && other.Model.Path == "" || p.Model.Path != "" && job.SameFile(p.Model.Path, other.Model.Path) {
 				return nil, nil, fmt.Errorf("%s and %s are posteriors of the same network, %s; the mean needs one of each network", sources[k].Posterior, s.Posterior, p.Model.Name)
 			}
 		}

@@ -141,7 +141,7 @@ func (m *trainedModel) Trained(net *network.Network) *trainedModel {
 }
 
 // forward calls do with the network's outputs at tiles of rows, and the number of the first row of each.
-func (m *trainedModel) forward(ctx context.Context, e *Examples, rows *dataset.Rows, do func(lo int, f *mat.Dense)) error {
+func (m *trainedModel) forward(ctx context.Context, e *examples, rows *dataset.Rows, do func(lo int, f *mat.Dense)) error {
 	for t := range par.Tiles(rows.Len(), predictRows) {
 		lo, hi := par.Bounds(t, rows.Len(), predictRows)
 		x, err := e.Inputs(ctx, rows, lo, hi)

@@ -44,7 +44,7 @@ func TestPixels(t *testing.T) {
 func TestGrey(t *testing.T) {
 	for name, want := range map[string]bool{"photo": true, "pictures-colour/x_train.npy": false, "two-logits/train.csv": false} {
 		d := testref.Must(dataset.Open(t.Context(), filepath.Join("testdata", "corpus", name), nil))(t)
-		grey := testref.Must((&Examples{Data: d}).Grey(t.Context()))(t)
+		grey := testref.Must((&examples{Data: d}).Grey(t.Context()))(t)
 		require.Equal(t, want, grey, name)
 	}
 }

@@ -18,7 +18,7 @@ type Validation = result.Validation
 // with function space. Differences may be up to the tolerance relative to the largest entry, 0 for 1e-8; ones above it
 // are no error. Without test rows it is an error.
 func (p *Posterior) Validate(ctx context.Context, tolerance float64) (*Validation, error) {
-	end, err := p.begin()
+	end, err := p.functions(ctx, "Validate")
 	if err != nil {
 		return nil, err
 	}

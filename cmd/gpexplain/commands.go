@@ -156,7 +156,7 @@ func (v *verb) command(con *console.Console, common *flags.Common) *cobra.Comman
 		if con.Quiet && con.Verbose {
 			return job.Usagef("{quiet} and {verbose} exclude each other")
 		}
-		if err := flags.Check(c.Flags(), append(v.rules, flags.Methods, flags.OneOf("calibrate"), flags.Between(0, 1, false, "coverage"))); err != nil {
+		if err := flags.Check(c.Flags(), append(v.rules, flags.OneOf("calibrate"), flags.Between(0, 1, false, "coverage"))); err != nil {
 			return err
 		}
 		if v.check != nil {

@@ -139,26 +139,10 @@ func Distinct(outputs, inputs []job.FlagPath) error {
 			return job.Usagef("%s %s: standard output is for text and JSON; name a file, ./- for one of that name", o.Flag, o.Path)
 		}
 		for _, x := range append(outputs[:i:i], inputs...) {
-			if x.Path != "" && sameFile(x.Path, o.Path) {
+			if x.Path != "" && job.SameFile(x.Path, o.Path) {
 				return job.Usagef("%s and %s both name %s", x.Flag, o.Flag, o.Path)
 			}
 		}
 	}
 	return nil
-}
-
-// sameFile tells whether two paths name one file, through links too. The file
-// need not exist.
-func sameFile(a, b string) bool {
-	if filepath.Clean(a) == filepath.Clean(b) {
-		return true
-	}
-	if targetA, err := atomicfile.Target(a); err == nil {
-		if targetB, err := atomicfile.Target(b); err == nil && filepath.Clean(targetA) == filepath.Clean(targetB) {
-			return true
-		}
-	}
-	x, errX := os.Stat(a)
-	y, errY := os.Stat(b)
-	return errX == nil && errY == nil && x.Mode().IsRegular() && os.SameFile(x, y)
 }

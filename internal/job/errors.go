@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -70,6 +72,22 @@ func IsFull(err error) bool {
 // IsCancelled tells whether an error is that of a context that ended: nothing is wrong with what was asked.
 func IsCancelled(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// SameFile tells whether two paths name one file, through links too. The file
+// need not exist.
+func SameFile(a, b string) bool {
+	if filepath.Clean(a) == filepath.Clean(b) {
+		return true
+	}
+	if targetA, err := atomicfile.Target(a); err == nil {
+		if targetB, err := atomicfile.Target(b); err == nil && filepath.Clean(targetA) == filepath.Clean(targetB) {
+			return true
+		}
+	}
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && x.Mode().IsRegular() && os.SameFile(x, y)
 }
 
 // A FlagPath is an option or operand that names a file.

@@ -109,9 +109,9 @@ func (j *Job) Begin(at time.Time) {
 	j.times = &times{at, at, map[string]time.Duration{}}
 }
 
-// Close closes the files that the job still has open.
+// Close closes the files that the job still has open, once.
 func (j *Job) Close() {
-	if j.files.users.Add(-1) > 0 {
+	if j.files.users.Add(-1) != 0 {
 		return
 	}
 	for _, f := range j.files.closers {

@@ -133,6 +133,7 @@ var Table = []Option{
 		Help: "`COLUMN` of a CSV file with the weights of the training rows in the loss, numbers of 0 or more, which is " +
 			"no feature, or array of a .npz file: a row of weight 2 counts as two equal rows, and one of weight 0 as " +
 			"none"},
+	{Name: "samples", Go: "FitOptions.Samples"},
 	{Name: "seed", Go: "Seed",
 		Help: "seed `N` of training, of --select, the error report, and of predict --link mc and --predictive bnn " +
 			"(default 0)"},

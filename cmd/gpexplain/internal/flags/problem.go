@@ -196,7 +196,7 @@ func CheckProblem(c *cobra.Command, s *Common) error {
 	}
 	// What says how a verb comes by its posterior is among the options too, to be compared with the file of a posterior.
 	for name, to := range map[string]*string{"method": &o.Method.Name, "select": &o.Method.Select, "at": &o.Prior.At, "tune-prior": &o.Prior.Tune,
-		"calibrate": &o.Calibrate, "structure": &o.Structure, "predictive": &o.Predictive, "checkpoint": &o.Checkpoint} {
+		"calibrate": &o.Calibrate, "structure": &o.Structure, "predictive": &o.Predictive} {
 		if set.Changed(name) {
 			*to = set.Lookup(name).Value.String()
 		}
@@ -207,7 +207,9 @@ func CheckProblem(c *cobra.Command, s *Common) error {
 		}
 	}
 	if err == nil && set.Changed("within") {
-		o.Method.Within, err = set.GetFloat64("within")
+		if o.Method.Within, err = set.GetFloat64("within"); o.Method.Within == 0 {
+			return job.Usagef("{within=0} must be above 0, and at most %v", option.MostWithin)
+		}
 	}
 	for name, to := range map[string]*bool{"certify": &o.Method.Certify, "refit": &o.Refit} {
 		if err == nil && set.Changed(name) {
@@ -216,6 +218,12 @@ func CheckProblem(c *cobra.Command, s *Common) error {
 	}
 	if err != nil {
 		return err
+	}
+	if err == nil && set.Changed("inducing") && o.Method.Inducing < 1 {
+		return job.Usagef("{inducing=%d} must be at least 1", o.Method.Inducing)
+	}
+	if set.Changed("select-only") {
+		o.Method.Name = cmp.Or(o.Method.Name, "nystrom")
 	}
 	posterior := ""
 	for _, name := range []string{"posterior", "inducing-file"} {

@@ -2,7 +2,6 @@ package flags
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/funcgp/funcgp"
@@ -58,20 +57,10 @@ func listed(flag, text string) ([]string, error) {
 			return nil, job.Usagef("%s %s has an empty name between its commas", flag, job.Cut(text, 60))
 		}
 		for _, other := range names[:k] {
-			if sameFile(other, names[k]) {
+			if job.SameFile(other, names[k]) {
 				return nil, job.Usagef("%s names %s twice; a network counts once in a mean", flag, job.Cut(names[k], 60))
 			}
 		}
 	}
 	return names, nil
-}
-
-// sameFile tells whether two paths name one file.
-func sameFile(a, b string) bool {
-	if filepath.Clean(a) == filepath.Clean(b) {
-		return true
-	}
-	x, errX := os.Stat(a)
-	y, errY := os.Stat(b)
-	return errX == nil && errY == nil && os.SameFile(x, y)
 }
