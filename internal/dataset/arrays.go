@@ -37,96 +37,28 @@ var (
 	targetNames = []string{"y", "Y", "targets", "labels", "target", "label"}
 	columnNames = []string{"columns", "feature_names"}
 	targetsName = "target_columns"
-	partEndings = map[string][]string{"train": {"_train", ""}, "valid": {"_valid", "_val"}, "test": {"_test"}}
+	partEndings = [3][]string{{"_train", ""}, {"_valid", "_val"}, {"_test"}} // of partNames
 )
-
-// openNumPy reads FILE.npz or FILE.npy. The test and validation rows are other
-// arrays of the same .npz file, or come from other files.
-func openNumPy(ctx context.Context, path string, o *OpenOptions) (*Data, error) {
-	if o.Split != nil {
-		return nil, &Error{File: path, Problem: "a split was asked for", Remedy: "splits need data from a .csv file; save the parts as arrays x_train, x_valid and x_test"}
-	}
-	ext := filepath.Ext(path)
-	d := &Data{Name: strings.TrimSuffix(filepath.Base(path), ext), Source: path, ID: o.ID, Weights: o.Weights}
-	parts := []*part{{name: "train"}, {name: "valid"}, {name: "test"}}
-	var first *table
-	for i, file := range []string{path, o.ValidFile, o.TestFile} {
-		p := parts[i]
-		l := layout{id: o.ID, weight: o.Weights, like: first, real: o.RealTargets}
-		endings := partEndings[p.name]
-		switch {
-		case file != "":
-			l.target = o.Target
-			endings = append(slices.Clone(endings), "", "_train")
-		case isArchive(path):
-			file = path
-		default:
-			p.table = &table{file: path}
-			continue
-		}
-		var err error
-		if p.table, err = o.readArrays(ctx, file, l, endings); err != nil {
-			return nil, err
-		}
-		if i == 0 {
-			first = p.table
-		}
-	}
-	d.Columns, d.TargetColumns = first.columns, first.targets
-	if first.shape == nil {
-		d.Target = strings.Join(first.targets, ", ")
-	} else {
-		d.TargetColumns = nil
-	}
-	for _, p := range parts {
-		d.Notes = append(d.Notes, p.table.notes...)
-	}
-	slices.Sort(d.Notes)
-	d.Notes = slices.Compact(d.Notes)
-	if err := d.take(parts, o.ClassNames); err != nil {
-		return nil, err
-	}
-	return d.finish()
-}
 
 // readArrays reads one part: its inputs, its targets if there are any, and the
 // names of its rows and columns. A part that the file lacks is empty, unless it is
 // the first.
 func (o *OpenOptions) readArrays(ctx context.Context, path string, l layout, endings []string) (*table, error) {
-	if !isArchive(path) {
-		files, far, err := o.far(ctx, path)
-		if err != nil {
-			return nil, err
-		}
-		t, err := storage{o.FS}.arraysByRange(ctx, path, files, l, o.MaxBytes)
-		return o.held(ctx, t, far, err)
+	if isArchive(path) {
+		return readArchive(ctx, path, l, endings, o.MaxBytes)
 	}
-	a, err := arraysOfArchive(ctx, path, l, endings, o.MaxBytes)
+	files, far, err := o.far(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	t := &table{file: path, real: o.RealTargets}
-	if a.x == nil {
-		return t, nil
-	}
-	if a.y == nil && l.like == nil {
-		return nil, &Error{File: path, Problem: "there are no targets", Remedy: noTargetsRemedy}
-	}
-	return t, t.fill(a)
+	t, err := storage{o.FS}.arraysByRange(ctx, path, files, l, o.MaxBytes)
+	return o.held(ctx, t, far, err)
 }
 
-// arrays are the arrays of one part; all but x may be nil.
-type arrays struct {
-	x, y, ids, columns *npy.Array
-	weights            *npy.Array
-	targets            *npy.Array // names of the targets
-	target             string     // name of y
-}
-
-// arraysOfArchive reads the arrays of a .npz file whose names have one of these
-// endings. There are none where the file has no inputs of this part and they may be
+// readArchive reads the arrays of a .npz file whose names have one of these
+// endings. The table is empty where the file has no inputs of this part and they may be
 // missing.
-func arraysOfArchive(ctx context.Context, path string, l layout, endings []string, most int64) (*arrays, error) {
+func readArchive(ctx context.Context, path string, l layout, endings []string, most int64) (*table, error) {
 	file, err := openFile(ctx, path)
 	if err != nil {
 		return nil, err
@@ -136,31 +68,34 @@ func arraysOfArchive(ctx context.Context, path string, l layout, endings []strin
 	if err != nil {
 		return nil, numpyError(path, err)
 	}
+	t := newTable(path)
+	t.real = l.real
 	whole := slices.Contains(endings, "") // not only another part of the first file
 	x, end := findArray(z, inputNames, endings)
 	if x == "" && whole && z.Has("arr_0") {
 		x = "arr_0" // what numpy.savez calls arrays without names
 	}
 	if x == "" && !whole {
-		return &arrays{}, nil
+		return t, nil
 	}
 	if x == "" {
-		return nil, &Error{File: path, Problem: "none of its arrays " + option.QuoteList(z.Names) + " has a name of inputs", Remedy: "call the inputs x and the targets y"}
+		return nil, t.errorf("call the inputs x and the targets y", "none of its arrays %s has a name of inputs", option.QuoteList(z.Names))
 	}
 	for _, name := range []string{l.target, l.id, l.weight} {
 		if name != "" && l.like == nil && !z.Has(name) && !z.Has(name+end) {
-			return nil, &Error{File: path, Problem: "there is no array " + option.Quote(name), Remedy: option.Textf("choose from %s", option.QuoteList(z.Names))}
+			return nil, t.errorf(option.Textf("choose from %s", option.QuoteList(z.Names)), "there is no array %s", option.Quote(name))
 		}
 	}
-	a, own := &arrays{}, []string{end}
+	own := []string{end}
 	if l.like == nil || whole {
 		own = append(own, "")
 	}
-	if a.target, _ = findArray(z, []string{l.target}, own); a.target == "" {
-		a.target, _ = findArray(z, targetNames, []string{end})
+	target, _ := findArray(z, []string{l.target}, own)
+	if target == "" {
+		target, _ = findArray(z, targetNames, []string{end})
 	}
-	if a.target == "" && x == "arr_0" && z.Has("arr_1") {
-		a.target = "arr_1"
+	if target == "" && x == "arr_0" && z.Has("arr_1") {
+		target = "arr_1"
 	}
 	ids, _ := findArray(z, []string{l.id}, own)
 	weights, _ := findArray(z, []string{l.weight}, own)
@@ -168,7 +103,7 @@ func arraysOfArchive(ctx context.Context, path string, l layout, endings []strin
 	targetColumns, _ := findArray(z, []string{targetsName}, []string{""})
 	// By the headers of the arrays the inputs with their targets and names take no more memory than they may.
 	rows, need, targets := 0, 0., 1.
-	for _, name := range []string{x, a.target, ids, weights} {
+	for _, name := range []string{x, target, ids, weights} {
 		if name == "" {
 			continue
 		}
@@ -179,33 +114,51 @@ func arraysOfArchive(ctx context.Context, path string, l layout, endings []strin
 		if name == x && len(shape) > 0 {
 			rows = shape[0]
 		}
-		if name == a.target && len(shape) > 1 {
+		if name == target && len(shape) > 1 {
 			targets = float64(shape[1])
 		}
 		need += bytes
 	}
 	if need += float64(rows) * rowBytes(int(targets)); most > 0 && need > float64(most) {
-		return nil, &Error{File: path, Problem: fmt.Sprintf("its %d rows take %.0f bytes of memory, of which %d may be used", rows, need, most),
-			Remedy: "save the inputs and the targets as x.npy and y.npy, whose rows are read where they are needed, give fewer rows, or allow more memory"}
+		return nil, t.errorf("save the inputs and the targets as x.npy and y.npy, whose rows are read where they are needed, give fewer rows, or allow more memory",
+			"its %d rows take %.0f bytes of memory, of which %d may be used", rows, need, most)
 	}
-	for _, f := range []struct {
-		name string
-		to   **npy.Array
-	}{{x, &a.x}, {a.target, &a.y}, {ids, &a.ids}, {weights, &a.weights}, {columns, &a.columns}, {targetColumns, &a.targets}} {
-		if f.name == "" {
+	var arrays [6]*npy.Array
+	for i, name := range []string{x, target, ids, weights, columns, targetColumns} {
+		if name == "" {
 			continue
 		}
-		if *f.to, err = z.Read(f.name, most); err != nil {
+		if arrays[i], err = z.Read(name, most); err != nil {
 			return nil, numpyError(path, err)
 		}
 	}
-	if l.like != nil && l.like.shape == nil && a.columns != nil {
-		if a.x, err = byName(a.x, a.columns.Text, l.like.columns, path); err != nil {
+	inputs, y, names, ofTargets := arrays[0], arrays[1], arrays[4], arrays[5]
+	if l.like != nil && l.like.Shape == nil && names != nil {
+		if inputs, err = byName(inputs, names.Text, l.like.Columns, path); err != nil {
 			return nil, err
 		}
-		a.columns = &npy.Array{Text: l.like.columns}
+		names = &npy.Array{Text: l.like.Columns}
 	}
-	return a, nil
+	if y == nil && l.like == nil {
+		return nil, t.errorf(noTargetsRemedy, "there are no targets")
+	}
+	if err := t.fillInputs(inputs, names); err != nil {
+		return nil, err
+	}
+	if err := t.fillWeights(arrays[3]); err != nil {
+		return nil, err
+	}
+	if err := t.fillIDs(arrays[2]); err != nil || y == nil {
+		return t, err
+	}
+	if err := t.fillTargets(y, target); err != nil || ofTargets == nil {
+		return t, err
+	}
+	if len(ofTargets.Text) != len(t.targets) {
+		return nil, t.errorf("save one name a target", "%d names of targets, but %d targets", len(ofTargets.Text), len(t.targets))
+	}
+	t.targets = ofTargets.Text
+	return t, nil
 }
 
 // findArray returns the first array of these names and endings with its ending,
@@ -240,52 +193,33 @@ func (p storage) neighbour(path string) string {
 	return ""
 }
 
-// fill takes the table from its arrays.
-func (t *table) fill(a *arrays) error {
-	x := a.x
+// fillInputs takes the inputs, and the names of their columns if there are any.
+func (t *table) fillInputs(x, columns *npy.Array) error {
 	if x.Len() == 0 || x.Text != nil {
 		return t.errorf(inputsRemedy, "inputs have shape %v and the type %s", x.Shape, x.Type)
 	}
 	if err := t.shapeInputs(x.Shape, x.Type, x.Bytes != nil); err != nil {
 		return err
 	}
-	if t.shape != nil && x.Bytes != nil {
+	if t.Shape != nil && x.Bytes != nil {
 		t.px = x.Bytes
-	} else {
-		if t.x = x.Floats; x.Bytes != nil {
-			t.x = make([]float64, len(x.Bytes))
-			for i, b := range x.Bytes {
-				t.x[i] = float64(b)
-			}
-		}
-		if err := finite(t.file, t.x, len(t.x)/t.n, 0, feature); err != nil {
-			return err
-		}
+		return nil
 	}
+	t.x = x.Numbers()
 	d := len(t.x) / t.n
-	t.nameColumns(d)
-	if t.shape == nil && a.columns != nil {
-		if len(a.columns.Text) != d {
-			return t.errorf("save one name a column", "%d names of columns, but %d columns", len(a.columns.Text), d)
-		}
-		t.columns = a.columns.Text
+	if err := finite(t.File, t.x, d, 0, feature); err != nil {
+		return err
 	}
-	if twice, ok := repeated(t.columns); ok {
+	t.nameColumns(d)
+	if t.Shape == nil && columns != nil {
+		if len(columns.Text) != d {
+			return t.errorf("save one name a column", "%d names of columns, but %d columns", len(columns.Text), d)
+		}
+		t.Columns = columns.Text
+	}
+	if twice, ok := repeated(t.Columns); ok {
 		return t.errorf("rename one", "two columns have the same name %s", option.Quote(twice))
 	}
-	if err := t.fillWeights(a.weights); err != nil {
-		return err
-	}
-	if err := t.fillIDs(a.ids); err != nil || a.y == nil {
-		return err
-	}
-	if err := t.fillTargets(a.y, a.target); err != nil || a.targets == nil {
-		return err
-	}
-	if len(a.targets.Text) != len(t.targets) {
-		return t.errorf("save one name a target", "%d names of targets, but %d targets", len(a.targets.Text), len(t.targets))
-	}
-	t.targets = a.targets.Text
 	return nil
 }
 
@@ -309,9 +243,9 @@ func byName(x *npy.Array, names, want []string, file string) (*npy.Array, error)
 	}
 	at, err := Places(names, want, nil, file, 0)
 	if err != nil {
-		own := &table{}
+		own := newTable("")
 		own.nameColumns(len(want))
-		if slices.Equal(own.columns, want) && !slices.ContainsFunc(names, func(n string) bool { return slices.Contains(want, n) }) {
+		if slices.Equal(own.Columns, want) && !slices.ContainsFunc(names, func(n string) bool { return slices.Contains(want, n) }) {
 			return x, nil
 		}
 		return nil, err
@@ -360,11 +294,11 @@ func stem(path string) string { return strings.TrimSuffix(filepath.Base(path), f
 
 // nameColumns names the columns of features x0, x1, ….
 func (t *table) nameColumns(d int) {
-	if t.shape != nil {
+	if t.Shape != nil {
 		return
 	}
 	for j := range d {
-		t.columns = append(t.columns, "x"+strconv.Itoa(j))
+		t.Columns = append(t.Columns, "x"+strconv.Itoa(j))
 	}
 }
 
@@ -378,9 +312,9 @@ func (t *table) fillIDs(ids *npy.Array) error {
 	}
 	for i := range t.n {
 		if ids.Text != nil {
-			t.ids = append(t.ids, ids.Text[i])
+			t.IDs = append(t.IDs, ids.Text[i])
 		} else {
-			t.ids = append(t.ids, strconv.FormatFloat(ids.Float(i), 'f', -1, 64))
+			t.IDs = append(t.IDs, strconv.FormatFloat(ids.Float(i), 'f', -1, 64))
 		}
 	}
 	return nil
@@ -399,13 +333,13 @@ func (t *table) fillWeights(weights *npy.Array) error {
 		if !(v >= 0) || math.IsInf(v, 1) {
 			return t.errorf(weightsRemedy, "the weight of row %d is %v", i, v)
 		}
-		t.weights = append(t.weights, v)
+		t.Weights = append(t.Weights, v)
 	}
 	return nil
 }
 
 func (t *table) errorf(remedy option.Text, format string, a ...any) error {
-	return &Error{File: t.file, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
+	return &Error{File: t.File, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
 }
 
 // shapeInputs takes the shape of the inputs: N×D features, or pictures N×H×W or N×C×H×W, whose
@@ -423,9 +357,9 @@ func (t *table) shapeInputs(shape []int, kind string, isBytes bool) error {
 	}
 	t.n = shape[0]
 	if len(shape) == 4 {
-		t.shape = shape[1:]
+		t.Shape = shape[1:]
 		if isBytes {
-			t.notes = []string{dividedNote}
+			t.Notes = []string{dividedNote}
 		}
 	}
 	return nil
@@ -450,30 +384,27 @@ func (t *table) fillTargets(y *npy.Array, name string) error {
 		}
 		for i, w := range y.Text {
 			if y.Text[i] = norm.NFC.String(strings.TrimSpace(w)); y.Text[i] == "" {
-				return &Error{File: t.file, Place: fmt.Sprintf("row %d", i), Problem: "its target is empty", Remedy: "fill it in or leave the row out"}
+				return &Error{File: t.File, Place: fmt.Sprintf("row %d", i), Problem: "its target is empty", Remedy: "fill it in or leave the row out"}
 			}
 		}
 		t.words = y.Text
 		return nil
 	}
-	t.y = make([]float64, y.Len())
-	for i := range t.y {
-		t.y[i] = y.Float(i)
-	}
-	if err := finite(t.file, t.y, width, 0, target); err != nil {
+	t.Targets = y.Numbers()
+	if err := finite(t.File, t.Targets, width, 0, target); err != nil {
 		return err
 	}
 	if width == 1 {
 		return nil
 	}
-	if labels := oneHot(t.y, width); labels != nil && !t.real {
-		t.y, t.kinds = labels, width
-		t.notes = append(t.notes, oneHotNote)
+	if labels := oneHot(t.Targets, width); labels != nil && !t.real {
+		t.Targets, t.kinds = labels, width
+		t.Notes = append(t.Notes, oneHotNote)
 		return nil
 	}
-	if labels := largestShares(t.y, width); labels != nil && !t.real {
-		t.y, t.shares, t.kinds = labels, t.y, width
-		t.notes = append(t.notes, SharesNote)
+	if labels := largestShares(t.Targets, width); labels != nil && !t.real {
+		t.Targets, t.Shares, t.kinds = labels, t.Targets, width
+		t.Notes = append(t.Notes, SharesNote)
 		return nil
 	}
 	t.targets = nil

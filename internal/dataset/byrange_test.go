@@ -339,7 +339,7 @@ func FuzzTableByRange(f *testing.F) {
 		require.Equal(t, want.n, got.Train.Len())
 		lo := int(from) % want.n
 		x := testref.Must(got.Train.At([]int{lo, want.n - 1, 0}).Read(t.Context()))(t)
-		d := len(want.columns)
+		d := len(want.Columns)
 		for i, r := range []int{lo, want.n - 1, 0} {
 			requireBits(t, want.x[r*d:(r+1)*d], x.RawRowView(i))
 		}

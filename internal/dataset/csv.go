@@ -32,69 +32,93 @@ func IsCSV(path string) bool {
 	return ok
 }
 
-// openCSV reads FILE.csv, or several. A split divides its rows into parts; otherwise all of
-// them are training rows, and a second file may hold the test rows, with targets
-// or without. Another file may hold the validation rows.
-func openCSV(ctx context.Context, path string, o *OpenOptions) (*Data, error) {
-	t, err := o.readTable(ctx, path, layout{target: o.Target, id: o.ID, weight: o.Weights, names: o.ClassNames, spare: o.Spare})
-	if err != nil {
-		return nil, err
-	}
+// partNames are the names of the parts of data, in their order.
+var partNames = [3]string{"train", "valid", "test"}
+
+// openTables reads files of columns, or of arrays. Their rows are training rows, unless a split divides them into parts,
+// or a .npz file has arrays of other parts. Other files may hold the validation and the test rows, with targets or without.
+func openTables(ctx context.Context, path string, arrays bool, o *OpenOptions) (*Data, error) {
 	stem, _ := csvStem(path)
-	d := &Data{Name: filepath.Base(stem), Source: path, Columns: t.columns, Target: strings.Join(t.targets, ", "), TargetColumns: t.targets, ID: o.ID, Weights: o.Weights, LastTarget: o.Target == "" && IsCSV(path), AllColumns: t.all, Notes: t.notes}
-	parts := []*part{{name: "train", table: t}, {name: "valid", table: &table{file: path}}, {name: "test", table: &table{file: path}}}
-	if o.Split != nil && len(t.files) > 1 {
-		return nil, &Error{File: path, Problem: "a split was asked for", Remedy: "splits are of one file; name the files of each part"}
+	if arrays {
+		stem = strings.TrimSuffix(path, filepath.Ext(path))
 	}
-	if o.Split != nil {
-		rows, err := readSplit(ctx, path, *o.Split, t.n)
+	if arrays && o.Split != nil {
+		return nil, &Error{File: path, Problem: "a split was asked for", Remedy: "splits need data from a .csv file; save the parts as arrays x_train, x_valid and x_test"}
+	}
+	l := layout{target: o.Target, id: o.ID, weight: o.Weights, names: o.ClassNames, real: o.RealTargets, spare: o.Spare}
+	var tables [3]*table
+	for i, file := range [3]string{path, o.ValidFile, o.TestFile} {
+		endings := slices.Clone(partEndings[i])
+		switch {
+		case file != "":
+			endings = append(endings, "", "_train")
+		case arrays && isArchive(path):
+			file = path
+		default:
+			tables[i] = newTable(path)
+			continue
+		}
+		var err error
+		if arrays {
+			tables[i], err = o.readArrays(ctx, file, l, endings)
+		} else {
+			tables[i], err = o.readTable(ctx, file, l)
+		}
 		if err != nil {
 			return nil, err
 		}
-		d.Source = fmt.Sprintf("%s (split %d)", path, *o.Split)
-		for _, p := range parts {
-			p.table, p.rows = t, rows[p.name]
-		}
+		l.like = tables[0]
 	}
-	for i, file := range []string{"", o.ValidFile, o.TestFile} {
-		if file == "" {
-			continue
+	t := tables[0]
+	d := &Data{Name: filepath.Base(stem), Source: path, Columns: t.Columns, AllColumns: t.all, ID: o.ID, Weights: o.Weights, LastTarget: o.Target == "" && IsCSV(path)}
+	if t.Shape == nil {
+		d.Target, d.TargetColumns = strings.Join(t.targets, ", "), t.targets
+	}
+	var split map[string][]int
+	if o.Split != nil {
+		if len(t.files) > 1 {
+			return nil, &Error{File: path, Problem: "a split was asked for", Remedy: "splits are of one file; name the files of each part"}
 		}
-		if parts[i].table, err = o.readTable(ctx, file, layout{id: o.ID, weight: o.Weights, names: o.ClassNames, like: t}); err != nil {
+		var err error
+		if split, err = readSplit(ctx, path, *o.Split, t.n); err != nil {
 			return nil, err
 		}
+		d.Source = fmt.Sprintf("%s (split %d)", path, *o.Split)
+		tables = [3]*table{t, t, t}
 	}
-	if !o.RealTargets && len(t.targets) > 1 {
-		d.takeOneHot(parts)
+	for _, t := range tables {
+		d.Notes = append(d.Notes, t.Notes...)
 	}
-	if err := d.take(parts, o.ClassNames); err != nil {
-		return nil, err
+	slices.Sort(d.Notes)
+	d.Notes = slices.Compact(d.Notes)
+	if !arrays && !o.RealTargets && len(t.targets) > 1 {
+		d.takeOneHot(tables[:])
 	}
-	return d.finish()
+	return d.take(tables, split, o.ClassNames)
 }
 
 // takeOneHot takes targets of several columns for labels where each row of all parts has a single one, and for soft labels
 // where each has shares of 1.
-func (d *Data) takeOneHot(parts []*part) {
+func (d *Data) takeOneHot(tables []*table) {
 	width, note := len(d.TargetColumns), oneHotNote
 	labels := map[*table][]float64{}
-	for _, p := range parts {
-		if p.table.n == 0 || p.table.y == nil {
+	for _, t := range tables {
+		if t.n == 0 || t.Targets == nil {
 			continue
 		}
-		if labels[p.table] = oneHot(p.table.y, width); labels[p.table] != nil {
+		if labels[t] = oneHot(t.Targets, width); labels[t] != nil {
 			continue
 		}
-		if labels[p.table] = largestShares(p.table.y, width); labels[p.table] == nil {
+		if labels[t] = largestShares(t.Targets, width); labels[t] == nil {
 			return
 		}
 		note = SharesNote
 	}
 	for t, y := range labels {
 		if note == SharesNote {
-			t.shares = t.y
+			t.Shares = t.Targets
 		}
-		t.y, t.targets, t.kinds = y, []string{d.Target}, width
+		t.Targets, t.targets, t.kinds = y, []string{d.Target}, width
 	}
 	d.OneHot = d.TargetColumns
 	d.Notes = append(d.Notes, note)
@@ -115,82 +139,45 @@ func Columns(ctx context.Context, path string) ([]string, error) {
 	return trimAll(header), nil
 }
 
-// part is the rows of a table that are one part of the data; nil means all.
-type part struct {
-	name  string
-	table *table
-	rows  []int
-}
-
-// take makes the sets of the data from their tables. Targets are labels where all
-// of them are words or integers.
-func (d *Data) take(parts []*part, names []string) error {
+// take makes the parts of the data from their tables, of which a split, if not nil, says the rows. Targets are labels where
+// all of them are words or integers.
+func (d *Data) take(tables [3]*table, split map[string][]int, names []string) (*Data, error) {
 	var err error
-	if d.Names, err = classNames(parts, names); err != nil {
-		return err
+	if d.Names, err = classNames(tables[:], names); err != nil {
+		return nil, err
 	}
 	// Whether there is one target a row, an integer in every row of every part
-	d.IntegerLabels = d.Names != nil || !slices.ContainsFunc(parts, func(p *part) bool {
-		return len(p.table.targets) > 1 ||
-			slices.ContainsFunc(p.table.y, func(y float64) bool { return y != math.Trunc(y) || math.Abs(y) > math.MaxInt32 })
+	d.IntegerLabels = d.Names != nil || !slices.ContainsFunc(tables[:], func(t *table) bool {
+		return len(t.targets) > 1 ||
+			slices.ContainsFunc(t.Targets, func(y float64) bool { return y != math.Trunc(y) || math.Abs(y) > math.MaxInt32 })
 	})
-	d.kinds = parts[0].table.kinds
+	d.kinds = tables[0].kinds
 	for i, s := range []**Rows{&d.Train, &d.Valid, &d.Test} {
-		*s = parts[i].set(d)
+		*s = tables[i].part(d, partNames[i], split[partNames[i]])
 	}
-	return nil
+	return d.finish()
 }
 
-// classNames returns the words of all parts with the given ones, sorted and
+// classNames returns the words of all tables with the given ones, sorted and
 // each once, or nil where the targets are numbers.
-func classNames(parts []*part, names []string) ([]string, error) {
-	first := parts[0].table
-	if first.words == nil {
-		for _, p := range parts {
-			if p.table.words != nil {
-				return nil, &Error{File: p.table.file, Problem: fmt.Sprintf("its targets are words, but those of %s are numbers", first.file), Remedy: "write both in one way"}
-			}
+func classNames(tables []*table, names []string) ([]string, error) {
+	first, all := tables[0], []string(nil)
+	for _, t := range tables {
+		kind, other := "words", "numbers"
+		if first.words != nil {
+			kind, other = other, kind
 		}
+		if first.words == nil && t.words != nil || first.words != nil && t.Targets != nil {
+			return nil, &Error{File: t.File, Problem: fmt.Sprintf("its targets are %s, but those of %s are %s", kind, first.File, other), Remedy: "write both in one way"}
+		}
+		all = append(all, t.words...)
+	}
+	if first.words == nil {
 		return nil, nil
 	}
-	var all []string
 	for _, name := range names {
 		all = append(all, norm.NFC.String(name))
 	}
-	for _, p := range parts {
-		if p.table.y != nil {
-			return nil, &Error{File: p.table.file, Problem: fmt.Sprintf("its targets are numbers, but those of %s are words", first.file), Remedy: "write both in one way"}
-		}
-		all = append(all, p.table.words...)
-	}
 	slices.Sort(all)
 	return slices.Compact(all), nil
-}
-
-// set returns the rows of the part, with labels as the data have them.
-func (p *part) set(d *Data) *Rows {
-	t := p.table
-	s := &Rows{Part: p.name, File: t.file, files: t.files, Shape: t.shape, Targets: t.y, Shares: t.shares, IDs: t.ids, Weights: t.weights,
-		n: t.n, fileRows: t.n, inputs: &inputs{x: t.x, far: t.far}}
-	if t.shape == nil {
-		s.Shape = []int{len(t.columns)}
-	}
-	if t.px != nil {
-		s.px = storedPixels{t.px, size(s.Shape)}
-	}
-	s.findRange()
-	if t.words != nil || d.IntegerLabels && t.y != nil {
-		s.Labels = make([]int, t.n)
-	}
-	for i := range s.Labels {
-		if t.words == nil {
-			s.Labels[i] = int(t.y[i])
-		} else {
-			s.Labels[i], _ = slices.BinarySearch(d.Names, t.words[i])
-		}
-	}
-	if p.rows == nil {
-		return s
-	}
-	return s.At(p.rows)
 }

@@ -132,7 +132,7 @@ func TestReadCSVNumbers(t *testing.T) {
 	got, err := readCSV(strings.NewReader("u,y\n+1.5,-.5\n2.,1E3\n1e+2,1.25E-02\n 007 ,-0\n"), "a.csv", layout{}, 0)
 	require.NoError(t, err)
 	require.Equal(t, []float64{1.5, 2, 100, 7}, got.x)
-	require.Equal(t, []float64{-.5, 1000, .0125, 0}, got.y)
+	require.Equal(t, []float64{-.5, 1000, .0125, 0}, got.Targets)
 }
 
 func FuzzCSV(f *testing.F) {
@@ -153,9 +153,9 @@ func FuzzCSV(f *testing.F) {
 		tab, err := readCSV(strings.NewReader(text), "a.csv", layout{target: target}, 0)
 		if check(err) {
 			n = tab.n
-			require.Len(t, tab.x, n*len(tab.columns))
-			require.Equal(t, n*len(tab.targets), len(tab.y)+len(tab.words))
-			for _, v := range append(tab.x, tab.y...) {
+			require.Len(t, tab.x, n*len(tab.Columns))
+			require.Equal(t, n*len(tab.targets), len(tab.Targets)+len(tab.words))
+			for _, v := range append(tab.x, tab.Targets...) {
 				require.False(t, math.IsNaN(v) || math.IsInf(v, 0))
 			}
 		}

@@ -145,7 +145,7 @@ func (d *Data) hasPixels() bool {
 }
 
 // bytes reports whether the inputs are pixels.
-func (s *inputs) bytes() bool { return s.px != nil || s.far != nil && s.far.grey }
+func (s *inputs) bytes() bool { return s.px != nil || s.draw != nil || s.far != nil && s.far.grey }
 
 // Close closes the files of inputs that are read where they are needed. Reading them opens
 // them again.

@@ -39,17 +39,7 @@ func Digits(seed uint64, train, test int) *Data {
 
 func digitSet(seed, part uint64, name string, n int) *Rows {
 	labels := digits.Labels(seed, part, n)
-	return &Rows{Part: name, Labels: labels, n: n, fileRows: n, inputs: &inputs{px: &drawnPixels{seed, part, labels}}}
-}
-
-// drawnPixels draws each image when it is needed.
-type drawnPixels struct {
-	seed, part uint64
-	labels     []int
-}
-
-var _ pixels = (*drawnPixels)(nil)
-
-func (p *drawnPixels) imageTo(dst []byte, pos int) {
-	digits.DrawTo(dst, p.seed, p.part, uint64(pos), p.labels[pos])
+	return &Rows{Part: name, Labels: labels, n: n, fileRows: n, inputs: &inputs{draw: func(dst []byte, i int) {
+		digits.DrawTo(dst, seed, part, uint64(i), labels[i])
+	}}}
 }

@@ -180,12 +180,12 @@ func BenchmarkDigits(b *testing.B) {
 	img := make([]byte, 784)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		d.Train.px.imageTo(img, i%DigitsTrain)
+		d.Train.imageTo(img, i%DigitsTrain)
 	}
 }
 
-// mirror serves files by name and returns their checksums.
-func mirror(t *testing.T, files map[string][]byte) (o *OpenOptions, s *script) {
+// mirror serves files by name to a fetcher with their checksums.
+func mirror(t *testing.T, files map[string][]byte) (f *fetcher, s *script) {
 	t.Helper()
 	url, s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		file, ok := files[strings.TrimPrefix(r.URL.Path, "/")]
@@ -195,33 +195,42 @@ func mirror(t *testing.T, files map[string][]byte) (o *OpenOptions, s *script) {
 		}
 		http.ServeContent(w, r, "x", time.Time{}, strings.NewReader(string(file)))
 	})
-	o = &OpenOptions{Mirrors: []string{url}, CacheDir: t.TempDir(), MD5: map[string]string{}}
+	f = testFetcher(url)
+	f.sums = map[string]string{}
 	for name, file := range files {
-		o.MD5[name] = md5Hex(file)
+		f.sums[name] = md5Hex(file)
 	}
-	return o, s
+	return f, s
+}
+
+// cache makes an empty user's cache directory, and returns its folder for MNIST.
+func cache(t *testing.T) string {
+	t.Helper()
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("HOME", os.Getenv("XDG_CACHE_HOME")) // where the caches of some systems are
+	return filepath.Join(testref.Must(os.UserCacheDir())(t), "funcgp", "mnist")
 }
 
 // The first use downloads four files, the second none.
 func TestOpenMNIST(t *testing.T) {
-	files := fakeMNIST(t)
-	o, s := mirror(t, files)
+	files, dir := fakeMNIST(t), cache(t)
+	f, s := mirror(t, files)
 	done := map[string]int64{}
-	o.Progress = func(stage string, n, total int) {
+	f.progress = func(stage string, n, total int) {
 		file, ok := strings.CutPrefix(stage, "downloading ")
 		require.True(t, ok)
 		done[file] = int64(n)
 		require.Equal(t, len(files[file]), total)
 	}
 	for range 2 {
-		d := testref.Must(Open(context.Background(), "mnist", o))(t)
+		d := testref.Must(openMNIST(t.Context(), f, 0))(t)
 		require.Equal(t, "mnist", d.Name)
 		require.Equal(t, []int{7, 4, 9}, d.Train.Labels)
 		require.Equal(t, int32(4), s.calls.Load())
 	}
 	for name, file := range files {
 		require.Equal(t, int64(len(file)), done[name])
-		kept := filepath.Join(o.CacheDir, "mnist", strings.TrimSuffix(name, ".gz"))
+		kept := filepath.Join(dir, strings.TrimSuffix(name, ".gz"))
 		require.FileExists(t, kept)
 		require.NoFileExists(t, kept+".gz")
 	}
@@ -229,31 +238,30 @@ func TestOpenMNIST(t *testing.T) {
 
 // Files put there by hand are taken as they are, whatever their checksum.
 func TestOpenMNISTByHand(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "mnist")
-	require.NoError(t, os.Mkdir(dir, 0o755))
+	dir := cache(t)
+	require.NoError(t, os.MkdirAll(dir, 0o755))
 	for name, file := range fakeMNIST(t) {
 		write(t, dir, name, file)
 	}
-	d, err := Open(context.Background(), "mnist", &OpenOptions{CacheDir: filepath.Dir(dir), Mirrors: []string{"http://127.0.0.1:1/"}})
-	require.NoError(t, err)
+	d := testref.Must(Open(t.Context(), "mnist", nil))(t)
 	require.Equal(t, []int{9, 4}, d.Test.Labels)
 	write(t, dir, "t10k-labels-idx1-ubyte.gz", nil)
-	_, err = Open(context.Background(), "mnist", &OpenOptions{CacheDir: filepath.Dir(dir)})
-	require.ErrorContains(t, err, "delete the file, and it is downloaded again")
+	require.ErrorContains(t, testref.Err(Open(t.Context(), "mnist", nil)), "delete the file, and it is downloaded again")
 }
 
 // Without a network one line says what to do.
 func TestOpenMNISTOffline(t *testing.T) {
-	o, _ := mirror(t, nil)
-	_, err := Open(context.Background(), "mnist", o)
+	dir := cache(t)
+	f, _ := mirror(t, nil)
+	_, err := openMNIST(t.Context(), f, 0)
 	require.ErrorContains(t, err, "mnist: train-images-idx3-ubyte.gz: cannot be downloaded: ")
 	require.ErrorContains(t, err, "404 Not Found; without a network, put the four files train-images-idx3-ubyte, ")
-	require.ErrorContains(t, err, " into "+filepath.Join(o.CacheDir, "mnist")+", or name a directory that holds the four files with Data.Source DIR")
+	require.ErrorContains(t, err, " into "+dir+", or name a directory that holds the four files with Data.Source DIR")
 	require.NotContains(t, err.Error(), "\n")
 
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err = Open(ctx, "mnist", o)
+	_, err = openMNIST(ctx, f, 0)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, "the download was stopped")
 }

@@ -97,20 +97,10 @@ func newPair(dir, part string, files [2]idxFile) (*Rows, error) {
 	s := &Rows{
 		Part: part, File: x.path, Shape: []int{1, x.dims[1], x.dims[2]},
 		Labels: make([]int, x.dims[0]), n: x.dims[0], fileRows: x.dims[0], labelFile: y.path,
-		inputs: &inputs{px: storedPixels{x.data, x.dims[1] * x.dims[2]}},
+		inputs: &inputs{px: x.data},
 	}
 	for i, b := range y.data {
 		s.Labels[i] = int(b)
 	}
 	return s, nil
 }
-
-// storedPixels are images held in memory, one byte a pixel.
-type storedPixels struct {
-	data []byte
-	d    int
-}
-
-var _ pixels = storedPixels{}
-
-func (p storedPixels) imageTo(dst []byte, pos int) { copy(dst, p.data[pos*p.d:(pos+1)*p.d]) }

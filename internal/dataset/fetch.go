@@ -20,13 +20,12 @@ import (
 // fetcher downloads files from mirrors. A file is written when its checksum is right, so that one that is
 // there is complete.
 type fetcher struct {
-	client   *http.Client
-	mirrors  []string          // base URLs, tried in order
-	sums     map[string]string // MD5 in hex by file name
-	timeout  time.Duration     // longest wait without a byte
-	pause    time.Duration     // before the second try; doubles
-	most     int64             // largest file in bytes
-	progress func(stage string, done, total int)
+	mirrors  []string                            // base URLs, tried in order
+	sums     map[string]string                   // MD5 in hex by file name
+	timeout  time.Duration                       // longest wait without a byte
+	pause    time.Duration                       // before the second try; doubles
+	most     int64                               // largest file in bytes
+	progress func(stage string, done, total int) // nil for none
 }
 
 // tries is how often a file is requested from one mirror.
@@ -100,7 +99,7 @@ func (f *fetcher) get(ctx context.Context, url, name string) (data []byte, err e
 	}
 	// The files are compressed; their bytes must come as they are.
 	req.Header.Set("Accept-Encoding", "identity")
-	resp, err := f.client.Do(req)
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +118,9 @@ func (f *fetcher) get(ctx context.Context, url, name string) (data []byte, err e
 		if int64(len(data)) > f.most {
 			return nil, fmt.Errorf("%w: the file is larger than %d bytes", errRefused, f.most)
 		}
-		f.progress("downloading "+name, len(data), int(max(0, resp.ContentLength)))
+		if f.progress != nil {
+			f.progress("downloading "+name, len(data), int(max(0, resp.ContentLength)))
+		}
 		if err == io.EOF {
 			return data, nil
 		}

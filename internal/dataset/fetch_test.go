@@ -59,8 +59,8 @@ func serve(t *testing.T, steps ...http.HandlerFunc) (url string, s *script) {
 }
 
 func testFetcher(mirrors ...string) *fetcher {
-	f := newFetcher(&OpenOptions{Mirrors: mirrors, Timeout: 5 * time.Second})
-	f.pause = time.Millisecond
+	f := newFetcher(nil)
+	f.mirrors, f.timeout, f.pause = mirrors, 5*time.Second, time.Millisecond
 	return f
 }
 

@@ -53,7 +53,7 @@ func ReadInputs(ctx context.Context, path string, o *InputOptions) (*Rows, error
 		if err != nil {
 			return nil, &Error{File: dir, Problem: "cannot be opened", Err: err}
 		}
-		t := &table{file: dir}
+		t := newTable(dir)
 		others := 0
 		notes := map[string][]string{} // files by what was done to them
 		for _, e := range entries {
@@ -83,21 +83,21 @@ func ReadInputs(ctx context.Context, path string, o *InputOptions) (*Rows, error
 				return nil, &Error{File: path, Problem: fmt.Sprintf("the pictures up to here take more than the %d bytes of memory that may be used", o.MaxBytes), Remedy: "give fewer pictures, or allow more memory"}
 			}
 			t.px = append(t.px, pixels...)
-			t.ids = append(t.ids, e.Name())
+			t.IDs = append(t.IDs, e.Name())
 			for _, text := range note {
 				text = strings.TrimPrefix(text, path+": ")
 				notes[text] = append(notes[text], e.Name())
 			}
 		}
-		if t.n = len(t.ids); t.n == 0 {
+		if t.n = len(t.IDs); t.n == 0 {
 			return nil, &Error{File: dir, Problem: "holds no pictures", Remedy: "put .png, .jpg or .jpeg files there"}
 		}
 		for text, files := range notes {
-			t.notes = append(t.notes, fmt.Sprintf("%s: %s: %s", dir, listOf(files, func(s string) string { return " " + s })[1:], text))
+			t.Notes = append(t.Notes, fmt.Sprintf("%s: %s: %s", dir, listOf(files, func(s string) string { return " " + s })[1:], text))
 		}
-		slices.Sort(t.notes)
+		slices.Sort(t.Notes)
 		if others > 0 {
-			t.notes = append(t.notes, fmt.Sprintf("%s: left out what is no picture (%d of %d)", dir, others, others+t.n))
+			t.Notes = append(t.Notes, fmt.Sprintf("%s: left out what is no picture (%d of %d)", dir, others, others+t.n))
 		}
 		return o.inputs(t), nil
 	}
@@ -131,9 +131,10 @@ func ReadInputs(ctx context.Context, path string, o *InputOptions) (*Rows, error
 		if err != nil {
 			return nil, err
 		}
-		t := &table{file: name, n: 1, px: pixels, notes: notes}
+		t := newTable(name)
+		t.n, t.px, t.Notes = 1, pixels, notes
 		if o.ID != "" {
-			t.ids = []string{filepath.Base(name)}
+			t.IDs = []string{filepath.Base(name)}
 		}
 		return o.inputs(t), nil
 	case npy.Is(head):
@@ -193,15 +194,10 @@ func seekable(in io.Reader, b *bufio.Reader, name string, most int64) (seeker, e
 
 // inputs returns the rows of a table, whose targets are unknown.
 func (o *InputOptions) inputs(t *table) *Rows {
-	shape := o.Like.Shape
-	s := &Rows{Part: "file", File: t.file, Shape: shape, IDs: t.ids, Index: make([]int, t.n), Notes: t.notes, n: t.n, fileRows: t.n, known: o.Like.Train.known, Names: o.Like.Names, Columns: o.Like.Columns,
-		inputs: &inputs{x: t.x, whole: o.whole(), last: o.Like.last}}
-	for i := range s.Index {
-		s.Index[i] = i
-	}
-	if t.px != nil {
-		s.px = storedPixels{t.px, size(shape)}
-	}
+	s, like := t.Rows, o.Like
+	s.Part, s.Index, s.fileRows = "file", rowsFrom(0, t.n), t.n
+	s.Shape, s.Columns, s.Names, s.known = like.Shape, like.Columns, like.Names, like.Train.known
+	s.whole, s.last = o.whole(), like.last
 	s.findRange()
 	return s
 }
@@ -243,7 +239,7 @@ func (o *InputOptions) pictureOptions(ctx context.Context, name string) (*pictur
 		if err != nil {
 			return nil, err
 		}
-		if s.px == nil && (lo < 0 || hi > 1) && !s.levels {
+		if !s.bytes() && (lo < 0 || hi > 1) && !s.levels {
 			return fail("prepare it as they were, and give a NumPy file", "a picture, whose grey levels are from 0 to 1, but the pictures of %s hold numbers from %.3g to %.3g", o.Like.Source, lo, hi)
 		}
 		if p.Border, err = s.border(ctx); err != nil {
@@ -258,7 +254,7 @@ func (o *InputOptions) pictureOptions(ctx context.Context, name string) (*pictur
 // Rows.Read.
 func (d *Data) Dark(ctx context.Context) (bool, error) {
 	for _, s := range d.parts() {
-		if _, drawn := s.px.(*drawnPixels); drawn {
+		if s.draw != nil {
 			return true, nil // ink on black
 		}
 		if s.n > 0 && s.Images() {
@@ -383,7 +379,7 @@ func (o *InputOptions) archive(r seeker, name string) (*Rows, error) {
 // fromArray returns the rows of an array, or its one row.
 func (o *InputOptions) fromArray(x, ids *npy.Array, name string) (*Rows, error) {
 	d := size(o.Like.Shape)
-	t := &table{file: name}
+	t := newTable(name)
 	if x.Text != nil || x.Len() == 0 || x.Len() != d && (len(x.Shape) < 2 || x.Len() != x.Shape[0]*d) {
 		return nil, t.errorf(option.Textf("save N×%d numbers, or inputs of shape %v", d, o.Like.Shape), "inputs have shape %v and the type %s, but an input has %d numbers", x.Shape, x.Type, d)
 	}
@@ -391,11 +387,8 @@ func (o *InputOptions) fromArray(x, ids *npy.Array, name string) (*Rows, error) 
 	if x.Bytes != nil && o.Like.GreyLevels() {
 		t.px = x.Bytes
 	} else {
-		t.x = make([]float64, x.Len())
-		for i := range t.x {
-			t.x[i] = x.Float(i)
-		}
-		if err := finite(t.file, t.x, d, 0, feature); err != nil {
+		t.x = x.Numbers()
+		if err := finite(t.File, t.x, d, 0, feature); err != nil {
 			return nil, err
 		}
 	}

@@ -47,7 +47,7 @@ func likeOf(shape ...int) *InputOptions {
 			d.Columns = append(d.Columns, fmt.Sprint("c", j))
 		}
 	} else {
-		d.Train.n, d.Train.px = 1, storedPixels{make([]byte, size(shape)), size(shape)}
+		d.Train.n, d.Train.px = 1, make([]byte, size(shape))
 	}
 	return &InputOptions{Like: d}
 }

@@ -20,13 +20,14 @@ import (
 // error is an *Error that names x and y as X and Y.
 func Matrices(x, y *mat.Dense, weights []float64, columns []string, shape []int) (*Data, error) {
 	n, dim := x.Dims()
-	t := &table{file: "X", n: n, shape: shape, columns: slices.Clone(columns), weights: slices.Clone(weights)}
+	t := newTable("X")
+	t.n, t.Shape, t.Columns, t.Weights = n, shape, slices.Clone(columns), slices.Clone(weights)
 	if y == nil || y.RawMatrix().Rows != n {
 		return nil, t.errorf("give Y as many", "%d rows, but Y has other than that", n)
 	}
 	if shape == nil && columns == nil {
 		for j := range dim {
-			t.columns = append(t.columns, strconv.Itoa(j))
+			t.Columns = append(t.Columns, strconv.Itoa(j))
 		}
 	}
 	twice, repeats := repeated(columns)
@@ -45,21 +46,19 @@ func Matrices(x, y *mat.Dense, weights []float64, columns []string, shape []int)
 			return nil, t.errorf("give numbers of 0 or more", "the weight of row %d is %v", i, w)
 		}
 	}
-	t.x, t.y, t.targets = mat.DenseCopyOf(x).RawMatrix().Data, mat.DenseCopyOf(y).RawMatrix().Data, make([]string, y.RawMatrix().Cols)
-	if err := cmp.Or(finite("X", t.x, dim, 0, named(columns)), finite("Y", t.y, len(t.targets), 0, named(nil))); err != nil {
+	t.x, t.Targets, t.targets = mat.DenseCopyOf(x).RawMatrix().Data, mat.DenseCopyOf(y).RawMatrix().Data, make([]string, y.RawMatrix().Cols)
+	if err := cmp.Or(finite("X", t.x, dim, 0, named(columns)), finite("Y", t.Targets, len(t.targets), 0, named(nil))); err != nil {
 		return nil, err
 	}
 	const source = "the rows"
-	d := &Data{Name: source, Source: source, Inside: true, Columns: t.columns}
+	d := &Data{Name: source, Source: source, Inside: true, Columns: t.Columns}
 	if weights != nil {
 		d.Weights = "Weights"
 	}
-	none := &table{file: source, files: []string{}}
-	t.file, t.files = source, none.files
-	if err := d.take([]*part{{name: "train", table: t}, {name: "valid", table: none}, {name: "test", table: none}}, nil); err != nil {
-		return nil, err
-	}
-	return d.finish()
+	none := newTable(source)
+	none.files = []string{}
+	t.File, t.files = source, none.files
+	return d.take([3]*table{t, none, none}, nil, nil)
 }
 
 // Numbers are the rows of x, N×D, in the units of the data: pixels run from 0 to 255, whole numbers or not. Columns, if
@@ -68,7 +67,8 @@ func Matrices(x, y *mat.Dense, weights []float64, columns []string, shape []int)
 func (o *InputOptions) Numbers(x mat.Matrix, columns []string) (*Rows, error) {
 	n, width := x.Dims()
 	d := size(o.Like.Shape)
-	t := &table{file: o.Name, n: n}
+	t := newTable(o.Name)
+	t.n = n
 	var places []int
 	switch {
 	case n == 0:
@@ -141,7 +141,9 @@ func (o *InputOptions) Drawn(ctx context.Context, img image.Image) (*Rows, error
 	if err != nil {
 		return nil, err
 	}
-	return o.inputs(&table{file: o.Name, n: 1, px: pixels, notes: notes}), nil
+	t := newTable(o.Name)
+	t.n, t.px, t.Notes = 1, pixels, notes
+	return o.inputs(t), nil
 }
 
 // named describes columns by their names, if they have some.

@@ -3,7 +3,6 @@ package dataset
 import (
 	"context"
 	"errors"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,26 +19,21 @@ var mnistMD5 = map[string]string{
 	"t10k-labels-idx1-ubyte.gz":  "ec29112dd5afa0611ce80d1b7f02629c",
 }
 
-// mnistMirrors are the base URLs from which MNIST is downloaded.
-var mnistMirrors = []string{
-	"https://ossci-datasets.s3.amazonaws.com/mnist/",
-	"https://storage.googleapis.com/cvdf-datasets/mnist/",
+// newFetcher downloads the files of MNIST. progress may be nil.
+func newFetcher(progress func(stage string, done, total int)) *fetcher {
+	mirrors := []string{"https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"}
+	return &fetcher{mirrors: mirrors, sums: mnistMD5, timeout: 30 * time.Second, pause: time.Second, most: 64 << 20, progress: progress}
 }
 
-// openMNIST reads MNIST from the cache, after it has downloaded the files that are
+// openMNIST reads MNIST from the user's cache, after f has downloaded the files that are
 // not there. Files that the user put there are not checked. What is downloaded
 // is kept decompressed.
-func openMNIST(ctx context.Context, o *OpenOptions) (*Data, error) {
-	dir := o.CacheDir
-	if dir == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			return nil, &Error{File: "mnist", Problem: "there is no cache directory", Err: err, Remedy: "set HOME, or " + byHand}
-		}
-		dir = filepath.Join(cache, "funcgp")
+func openMNIST(ctx context.Context, f *fetcher, most int64) (*Data, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nil, &Error{File: "mnist", Problem: "there is no cache directory", Err: err, Remedy: "set HOME, or " + byHand}
 	}
-	dir = filepath.Join(dir, "mnist")
-	f := newFetcher(o)
+	dir := filepath.Join(cache, "funcgp", "mnist")
 	for _, stem := range idxStems {
 		if findIDX(dir, stem) != "" {
 			continue
@@ -53,7 +47,7 @@ func openMNIST(ctx context.Context, o *OpenOptions) (*Data, error) {
 			return nil, e
 		}
 	}
-	d, err := openDir(ctx, dir, o.MaxBytes)
+	d, err := openDir(ctx, dir, most)
 	var e *Error
 	if errors.As(err, &e) && e.Remedy == again {
 		e.Remedy = "delete the file, and it is downloaded again"
@@ -66,27 +60,3 @@ func openMNIST(ctx context.Context, o *OpenOptions) (*Data, error) {
 }
 
 const byHand option.Text = "name a directory that holds the four files with {data} DIR"
-
-// newFetcher takes the download's settings from the options.
-func newFetcher(o *OpenOptions) *fetcher {
-	f := &fetcher{
-		client: o.Client, mirrors: o.Mirrors, sums: o.MD5, timeout: o.Timeout,
-		progress: o.Progress, pause: time.Second, most: 64 << 20,
-	}
-	if f.client == nil {
-		f.client = http.DefaultClient
-	}
-	if f.mirrors == nil {
-		f.mirrors = mnistMirrors
-	}
-	if f.sums == nil {
-		f.sums = mnistMD5
-	}
-	if f.timeout <= 0 {
-		f.timeout = 30 * time.Second
-	}
-	if f.progress == nil {
-		f.progress = func(string, int, int) {}
-	}
-	return f
-}

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/funcgp/funcgp/internal/option"
 )
@@ -45,15 +43,7 @@ type OpenOptions struct {
 	// takes each. Where some field of one is no number the column is left out, which a note says. Nil takes all.
 	Spare func(columns []string) []bool
 
-	Seed        uint64 // digits: seed of the generator; default 0
-	DigitsTrain int    // digits: training rows; default 20000
-	DigitsTest  int    // digits: test rows; default 4000
-
-	CacheDir string            // mnist: files are kept in CacheDir/mnist; default the user's cache directory + /funcgp
-	Mirrors  []string          // mnist: base URLs, tried in order; default two public ones over https
-	MD5      map[string]string // mnist: checksum in hex by file name; default the checksums of the original files
-	Timeout  time.Duration     // mnist: the longest wait without a byte from the server; default 30 s
-	Client   *http.Client      // mnist: default http.DefaultClient
+	Seed uint64 // digits: seed of the generator; default 0
 
 	// Progress, where not nil, is called for every piece of a download with the
 	// stage "downloading FILE" and the bytes so far and in total, which is 0 where
@@ -87,11 +77,6 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 		open = func() (*Data, error) {
 			// Read the sizes TRAIN and TRAIN,TEST from the name.
 			n := [2]int{DigitsTrain, DigitsTest}
-			for i, v := range [2]int{o.DigitsTrain, o.DigitsTest} {
-				if v != 0 {
-					n[i] = v
-				}
-			}
 			fields := strings.Split(sizes, ",")
 			if sizes == "" {
 				fields = nil
@@ -114,7 +99,7 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 			return Digits(o.Seed, n[0], n[1]), nil
 		}
 	case name == "mnist":
-		open = func() (*Data, error) { return openMNIST(ctx, o) }
+		open = func() (*Data, error) { return openMNIST(ctx, newFetcher(o.Progress), o.MaxBytes) }
 	default:
 		files, several, err := storage{o.FS}.list(name)
 		if err != nil {
@@ -141,19 +126,14 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 				}
 				return nil, e
 			}
-			if isTable(files[0]) {
-				return openCSV(ctx, name, o)
-			}
-			return openNumPy(ctx, name, o)
+			return openTables(ctx, name, !isTable(files[0]), o)
 		}
 		info, err := storage{o.FS}.stat(name)
 		switch {
 		case err != nil:
 			return nil, &Error{File: name, Problem: "no such data", Err: err, Remedy: names}
-		case info.Mode().IsRegular() && isTable(name):
-			return openCSV(ctx, name, o)
-		case info.Mode().IsRegular() && isNumPy(name):
-			return openNumPy(ctx, name, o)
+		case info.Mode().IsRegular() && (isTable(name) || isNumPy(name)):
+			return openTables(ctx, name, isNumPy(name), o)
 		case info.Mode().IsRegular() && foreignByName(name) != nil:
 			return nil, foreignByName(name).error(name)
 		case !info.IsDir():
@@ -204,7 +184,7 @@ func (o *OpenOptions) held(ctx context.Context, t *table, far bool, err error) (
 		size = 1
 	}
 	if need := size * float64(n); o.MaxBytes > 0 && need > float64(o.MaxBytes) {
-		return nil, &Error{File: t.file, Problem: fmt.Sprintf("its %d rows of %d numbers take %.0f bytes of memory, of which %d may be used", b.len(), b.dim, need, o.MaxBytes),
+		return nil, &Error{File: t.File, Problem: fmt.Sprintf("its %d rows of %d numbers take %.0f bytes of memory, of which %d may be used", b.len(), b.dim, need, o.MaxBytes),
 			Remedy: "give fewer rows, or allow more memory"}
 	}
 	if t.far = nil; b.grey {

@@ -24,7 +24,7 @@ func TestOpenDigits(t *testing.T) {
 		require.Equal(t, want, [2]int{d.Train.Len(), d.Test.Len()}, name)
 		require.Equal(t, "digits", d.Name)
 	}
-	d := testref.Must(Open(context.Background(), "digits", &OpenOptions{Seed: 3, DigitsTrain: 10, DigitsTest: 20}))(t)
+	d := testref.Must(Open(context.Background(), "digits:10,20", &OpenOptions{Seed: 3}))(t)
 	require.Equal(t, Digits(3, 10, 20).Test.Image(19), d.Test.Image(19))
 }
 

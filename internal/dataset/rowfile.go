@@ -91,13 +91,14 @@ func (p storage) arraysByRange(ctx context.Context, source string, names []strin
 	if need := float64(b.len()) * rowBytes(l.width()); most > 0 && need > float64(most) {
 		return nil, &Error{File: source, Problem: fmt.Sprintf("what is kept of its %d rows takes %.0f bytes of memory, of which %d may be used", b.len(), need, most), Remedy: "give fewer rows, or allow more memory"}
 	}
-	t := &table{file: source, files: names, far: b, n: b.len(), real: l.real}
+	t := newTable(source)
+	t.files, t.far, t.n, t.real = names, b, b.len(), l.real
 	shape := slices.Clone(first.Shape)
 	shape[0] = t.n
 	if err := t.shapeInputs(shape, first.Type, first.IsBytes()); err != nil {
 		return nil, err
 	}
-	b.grey = t.shape != nil && first.IsBytes()
+	b.grey = t.Shape != nil && first.IsBytes()
 	t.nameColumns(b.dim)
 	// The targets are in the files that are named, else in those beside the inputs.
 	var targets []string
@@ -335,10 +336,10 @@ func (p storage) tablesByRange(ctx context.Context, source string, names []strin
 			t = c.table(source)
 			t.far, t.files = b, names
 		}
-		if err == nil && (len(c.target) != len(t.targets) || t.n > 0 && (c.id < 0) != (t.ids == nil)) {
+		if err == nil && (len(c.target) != len(t.targets) || t.n > 0 && (c.id < 0) != (t.IDs == nil)) {
 			err = &Error{File: name, Line: 1, Problem: fmt.Sprintf("the target or the ID column of %s is missing", names[0]), Remedy: "give all files the same columns"}
 		}
-		if err == nil && t.n > 0 && (c.weight < 0) != (t.weights == nil) {
+		if err == nil && t.n > 0 && (c.weight < 0) != (t.Weights == nil) {
 			err = &Error{File: name, Line: 1, Problem: fmt.Sprintf("the column of weights of %s is missing", names[0]), Remedy: "give all files the same columns"}
 		}
 		csv, isCSV := f.(*csvFile)
@@ -363,7 +364,7 @@ func (p storage) tablesByRange(ctx context.Context, source string, names []strin
 	if l.like == nil {
 		t.leaveOut(used...)
 	}
-	b.dim = len(t.columns)
+	b.dim = len(t.Columns)
 	return t, nil
 }
 
@@ -491,7 +492,7 @@ func (f *tableRows) fill(ctx context.Context, t *table, c *columns, _ map[string
 		}
 	}
 	if len(y) > 0 {
-		t.y = append(t.y, y...)
+		t.Targets = append(t.Targets, y...)
 	}
 	if c.weight >= 0 {
 		column, err := numbers(c.weight)
@@ -506,7 +507,7 @@ func (f *tableRows) fill(ctx context.Context, t *table, c *columns, _ map[string
 				return &Error{File: f.name, Place: fmt.Sprintf("row %d, %s", i, place(c.weight, c.header[c.weight])), Problem: fmt.Sprintf("%v is less than 0", v), Remedy: weightsRemedy}
 			}
 		}
-		t.weights = append(t.weights, column...)
+		t.Weights = append(t.Weights, column...)
 	}
 	t.n += n
 	switch {
@@ -516,14 +517,14 @@ func (f *tableRows) fill(ctx context.Context, t *table, c *columns, _ map[string
 		if err != nil {
 			return err
 		}
-		t.ids = append(t.ids, ids...)
+		t.IDs = append(t.IDs, ids...)
 	default:
 		ids, err := numbers(c.id)
 		if err != nil {
 			return err
 		}
 		for _, v := range ids {
-			t.ids = append(t.ids, strconv.FormatFloat(v, 'f', -1, 64))
+			t.IDs = append(t.IDs, strconv.FormatFloat(v, 'f', -1, 64))
 		}
 	}
 	return nil

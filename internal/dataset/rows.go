@@ -45,14 +45,15 @@ type Rows struct {
 // inputs are the inputs of the rows of a file, which selections share: in memory, or where they are read when they are
 // needed.
 type inputs struct {
-	px     pixels      // images; nil for features, and for images of real numbers
-	x      []float64   // features or images of real numbers, row-major; nil otherwise
-	far    *byRange    // inputs that are read where they are needed; nil where px or x has them
-	held   map[int]int // where px or x has the inputs of each place that are known; nil where all are, in order
-	lo, hi float64     // range of x for images
-	levels bool        // images of real numbers are whole grey levels from 0 to 255
-	last   bool        // the shape of images is H×W×C: see Data.ChannelsLast
-	whole  bool        // inputs from px are its bytes, and not divided by 255: see Data.TakeWhole
+	px     []byte                      // images, a byte a pixel; nil for other inputs
+	draw   func(dst []byte, place int) // draws such images where they are needed, also at the same time; nil where px has them
+	x      []float64                   // features or images of real numbers, row-major; nil otherwise
+	far    *byRange                    // inputs that are read where they are needed; nil where px or x has them
+	held   map[int]int                 // where px or x has the inputs of each place that are known; nil where all are, in order
+	lo, hi float64                     // range of x for images
+	levels bool                        // images of real numbers are whole grey levels from 0 to 255
+	last   bool                        // the shape of images is H×W×C: see Data.ChannelsLast
+	whole  bool                        // inputs from px are its bytes, and not divided by 255: see Data.TakeWhole
 
 	once struct { // range of images of real numbers that are read where they are needed, found in one pass
 		sync.Mutex
@@ -64,10 +65,13 @@ type inputs struct {
 // noRows is a part that the data do not have.
 func noRows(part, file string) *Rows { return &Rows{Part: part, File: file, inputs: new(inputs)} }
 
-// pixels gives the images of a file, from memory or drawn when they are needed.
-// imageTo is safe for concurrent use.
-type pixels interface {
-	imageTo(dst []byte, pos int) // one byte a pixel, row-major
+// imageTo writes the image at a place, a byte a pixel.
+func (s *inputs) imageTo(dst []byte, place int) {
+	if s.draw != nil {
+		s.draw(dst, place)
+		return
+	}
+	copy(dst, s.px[place*len(dst):(place+1)*len(dst)])
 }
 
 // grey holds the input p/255 of each pixel byte p.
@@ -269,9 +273,9 @@ func (s *Rows) Image(i int) []byte {
 		return nil
 	}
 	at := s.stored(i)
-	if s.px != nil {
+	if s.bytes() && s.far == nil {
 		img := make([]byte, s.Dim())
-		s.px.imageTo(img, at)
+		s.imageTo(img, at)
 		return img
 	}
 	s.inMemory()
@@ -422,11 +426,11 @@ func (s *Rows) MatrixTo(dst *mat.Dense) {
 		for i := lo; i < hi; i++ {
 			// Write the inputs of row i; img is scratch of D bytes.
 			dst, at := dst.RawRowView(i), s.stored(i)
-			if s.px == nil {
+			if s.x != nil {
 				copy(dst, s.x[at*len(dst):(at+1)*len(dst)])
 				continue
 			}
-			s.px.imageTo(img, at)
+			s.imageTo(img, at)
 			for j, b := range img {
 				if dst[j] = grey[b]; s.whole {
 					dst[j] = float64(b)
@@ -442,10 +446,7 @@ func (s *Rows) Slice(lo, hi int) *Rows {
 	part := *s
 	part.n = hi - lo
 	if s.places == nil || s.Index == nil {
-		at := make([]int, hi-lo)
-		for i := range at {
-			at[i] = lo + i
-		}
+		at := rowsFrom(lo, hi)
 		part.places, part.Index = at, at
 	}
 	if s.places != nil {
@@ -458,6 +459,15 @@ func (s *Rows) Slice(lo, hi int) *Rows {
 	part.Targets, part.Shares, part.Weights = slice(s.Targets, lo, hi, s.n), slice(s.Shares, lo, hi, s.n), slice(s.Weights, lo, hi, s.n)
 	part.IDs = slice(s.IDs, lo, hi, s.n)
 	return &part
+}
+
+// rowsFrom are the numbers from lo to hi−1.
+func rowsFrom(lo, hi int) []int {
+	at := make([]int, hi-lo)
+	for i := range at {
+		at[i] = lo + i
+	}
+	return at
 }
 
 // slice returns rows lo to hi−1 of the n rows of a table; nil of nil.

@@ -139,7 +139,7 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 		return fail("have weights that are no weights")
 	}
 	if images {
-		s.px = storedPixels{r.Pixels, dim}
+		s.px = r.Pixels
 	} else {
 		s.x = r.X
 		s.findRange()

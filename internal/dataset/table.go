@@ -17,26 +17,42 @@ import (
 // table is what one file holds: features or pictures, and targets that are numbers,
 // words or missing.
 type table struct {
-	file    string
-	files   []string // that file stands for; nil where it is one
-	columns []string // features, in file order; nil for pictures
+	*Rows // of the file, with Shape of pictures alone and Columns of features, in file order; Targets are nil for words
+
 	spare   []bool   // of each feature: no input takes it, so that its fields need not be numbers; nil where all are taken
 	kinds   int      // of rows of targets with a single one, which are labels: their number of targets; 0 for others
 	real    bool     // such rows stay numbers
 	text    []bool   // of each feature: it is spare, and some field is no number; nil where none is
 	all     []string // names of the features before some were left out: see leaveOut; nil where none was
-	shape   []int    // of a picture; nil for features
 	targets []string // target columns; nil where the file has none
-	n       int
-	x       []float64 // N×D, row-major; nil where px or far is not
-	px      []byte    // N×D pixels
-	far     *byRange  // inputs that are read where they are needed
-	y       []float64 // N×T, row-major; nil where the targets are words
-	shares  []float64 // N×K shares of the classes, of soft labels, whose largest are the labels y; nil for others
-	words   []string  // N; nil where the targets are numbers
-	ids     []string  // N; nil without an ID column
-	weights []float64 // N; nil without a column of weights
-	notes   []string  // on how the file was understood
+	words   []string // N targets; nil where they are numbers
+}
+
+// newTable returns a table of a file without rows.
+func newTable(file string) *table { return &table{Rows: noRows("", file)} }
+
+// part returns the rows of the table, or the rows at these places, as one part of the data.
+func (t *table) part(d *Data, name string, at []int) *Rows {
+	s := *t.Rows
+	s.Part, s.Notes, s.fileRows = name, nil, t.n
+	if s.Shape == nil {
+		s.Shape = []int{len(t.Columns)}
+	}
+	s.findRange()
+	if t.words != nil || d.IntegerLabels && t.Targets != nil {
+		s.Labels = make([]int, t.n)
+	}
+	for i := range s.Labels {
+		if t.words == nil {
+			s.Labels[i] = int(t.Targets[i])
+		} else {
+			s.Labels[i], _ = slices.BinarySearch(d.Names, t.words[i])
+		}
+	}
+	if at == nil {
+		return &s
+	}
+	return s.At(at)
 }
 
 // layout says which columns of a file are what. like is the table whose columns the
@@ -184,10 +200,10 @@ func (t *table) fillFrom(in *records, c *columns, words map[string]string, most 
 			if err != nil {
 				return err
 			}
-			t.y = append(t.y, v)
+			t.Targets = append(t.Targets, v)
 		}
 		if c.id >= 0 {
-			t.ids = append(t.ids, strings.Clone(strings.TrimSpace(rec[c.id]))) // rec keeps the whole line
+			t.IDs = append(t.IDs, strings.Clone(strings.TrimSpace(rec[c.id]))) // rec keeps the whole line
 		}
 		if c.weight >= 0 {
 			v, err := in.number(c.weight, c.header[c.weight], strings.TrimSpace(rec[c.weight]))
@@ -197,7 +213,7 @@ func (t *table) fillFrom(in *records, c *columns, words map[string]string, most 
 			if err != nil {
 				return err
 			}
-			t.weights = append(t.weights, v)
+			t.Weights = append(t.Weights, v)
 		}
 		kept := 0
 		if f == nil {
@@ -223,7 +239,7 @@ func (t *table) fillFrom(in *records, c *columns, words map[string]string, most 
 // isText notes that some field of feature k, which no input takes, is no number.
 func (t *table) isText(k int) {
 	if t.text == nil {
-		t.text = make([]bool, len(t.columns))
+		t.text = make([]bool, len(t.Columns))
 	}
 	t.text[k] = true
 }
@@ -234,12 +250,12 @@ func (t *table) leaveOut(used ...*columns) {
 	if t.text == nil {
 		return
 	}
-	d, drop := len(t.columns), t.text
+	d, drop := len(t.Columns), t.text
 	t.x = keep(t.x[:0], t.x, func(i int) bool { return !drop[i%d] })
 	kept := func(k int) bool { return !drop[k] }
-	left := keep(nil, t.columns, func(k int) bool { return drop[k] })
-	t.notes = append(t.notes, "no input takes "+option.QuoteList(left)+", where text stands")
-	t.all, t.columns, t.spare, t.text = t.columns, keep(nil, t.columns, kept), keep(nil, t.spare, kept), nil
+	left := keep(nil, t.Columns, func(k int) bool { return drop[k] })
+	t.Notes = append(t.Notes, "no input takes "+option.QuoteList(left)+", where text stands")
+	t.all, t.Columns, t.spare, t.text = t.Columns, keep(nil, t.Columns, kept), keep(nil, t.spare, kept), nil
 	for _, c := range used {
 		c.features, c.spare = keep(nil, c.features, kept), keep(nil, c.spare, kept)
 	}
@@ -289,13 +305,14 @@ func (c *columns) check(in *records, rec []string) error {
 
 // table returns an empty table with these columns.
 func (c *columns) table(name string) *table {
-	t := &table{file: name, spare: c.spare}
+	t := newTable(name)
+	t.spare = c.spare
 	for _, j := range c.features {
 		column := ""
 		if j >= 0 {
 			column = c.header[j]
 		}
-		t.columns = append(t.columns, column)
+		t.Columns = append(t.Columns, column)
 	}
 	for _, j := range c.target {
 		t.targets = append(t.targets, c.header[j])
@@ -339,10 +356,10 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 		// Find the columns of a file that has the columns of another table.
 		used := map[int]bool{}
 		c := &columns{header: header, id: l.named(header, l.id), weight: l.named(header, l.weight), spare: l.like.spare}
-		for i, want := range l.like.columns {
+		for i, want := range l.like.Columns {
 			j, ok := seen[want]
 			if !ok {
-				return fail("give both files the same columns", "the feature columns are not those of %s: feature %d, %s, is missing", l.like.file, i, option.Quote(want))
+				return fail("give both files the same columns", "the feature columns are not those of %s: feature %d, %s, is missing", l.like.File, i, option.Quote(want))
 			}
 			c.features, used[j] = append(c.features, j), true
 		}
@@ -362,7 +379,7 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 			if c.target == nil {
 				remedy = option.Textf("call it %s if it is the target, name it as the ID if it names the rows, else leave it out", option.QuoteList(l.like.targets))
 			}
-			return fail(remedy, "column %s is not in %s", option.Quote(h), l.like.file)
+			return fail(remedy, "column %s is not in %s", option.Quote(h), l.like.File)
 		}
 		return c, nil
 	}
@@ -411,7 +428,7 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 		return fail("name fewer targets", "no column is left for the features")
 	}
 	if l.spare != nil {
-		c.spare = l.spare(c.table(name).columns)
+		c.spare = l.spare(c.table(name).Columns)
 	}
 	return c, nil
 }

@@ -212,7 +212,7 @@ func TestReadCSVRandom(t *testing.T) {
 			point = ","
 		}
 		order := r.Perm(d + 2)
-		var want table
+		want := newTable("")
 		var text strings.Builder
 		line := func(field func(j int) string) {
 			for i, j := range order {
@@ -234,7 +234,7 @@ func TestReadCSVRandom(t *testing.T) {
 				x[j] = float64(r.IntN(2000)-1000)/4 + 0.0625
 			}
 			id, word := fmt.Sprintf("row,%d;", r.IntN(9)), []string{"yes", "no", "per haps"}[r.IntN(3)]
-			want.ids, want.words = append(want.ids, id), append(want.words, word)
+			want.IDs, want.words = append(want.IDs, id), append(want.words, word)
 			for _, j := range order {
 				if j < d {
 					want.x = append(want.x, x[j])
@@ -254,8 +254,8 @@ func TestReadCSVRandom(t *testing.T) {
 		require.NoError(t, err, text.String())
 		require.Equal(t, n, got.n)
 		require.Equal(t, want.x, got.x, text.String())
-		require.Equal(t, want.ids, got.ids)
+		require.Equal(t, want.IDs, got.IDs)
 		require.Equal(t, want.words, got.words)
-		require.False(t, slices.Contains(got.columns, fmt.Sprintf("c%d", d)))
+		require.False(t, slices.Contains(got.Columns, fmt.Sprintf("c%d", d)))
 	}
 }

@@ -44,6 +44,18 @@ func (a *Array) Float(i int) float64 {
 	return a.Floats[i]
 }
 
+// Numbers returns all elements of an array of numbers, in memory of the array where it has them so.
+func (a *Array) Numbers() []float64 {
+	if a.Bytes == nil {
+		return a.Floats
+	}
+	v := make([]float64, len(a.Bytes))
+	for i, b := range a.Bytes {
+		v[i] = float64(b)
+	}
+	return v
+}
+
 // magic begins every .npy file.
 const magic = "\x93NUMPY"
 
