@@ -18,19 +18,10 @@ import (
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/job"
-	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/par"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/ntk"
 )
-
-// checkCalibration refuses another method than those of the option.
-func checkCalibration(method string) error {
-	if !slices.Contains(option.Values("calibrate"), method) {
-		return job.NotOneOf("calibrate", method, option.Values("calibrate"))
-	}
-	return nil
-}
 
 // A calibration is what predictions of rows that the posterior was not fitted to tell about it. It belongs to that
 // posterior only.
@@ -144,41 +135,6 @@ func (m *moments) shifted(beta []float64) *moments {
 func (m *moments) tile(lo, hi int) (mean, cov *mat.Dense) {
 	_, c := m.mean.Dims()
 	return m.mean.Slice(lo, hi, 0, c).(*mat.Dense), m.cov.Slice(lo*c, hi*c, 0, c).(*mat.Dense)
-}
-
-// fitCalibrated computes the posterior that the flags ask for and calibrates it, with what tells the novelty of rows.
-// The method "" takes neither.
-func fitCalibrated(ctx context.Context, c *job.Job, p *problem, f *methodFlags, o options, method string) (*solution, error) {
-	heldOut, err := heldOutFor(p, method)
-	if err != nil {
-		return nil, err
-	}
-	o.leaveOneOut = method != "" && method != "none"
-	q, err := fitSolution(ctx, c, p, f, o)
-	if err != nil || method == "" {
-		return q, err
-	}
-	return q, q.learn(ctx, c, q.Problem, method, heldOut)
-}
-
-// learn finds what tells the novelty of rows, and calibrates by a method, which may be none.
-func (q *solution) learn(ctx context.Context, c *job.Job, p *problem, method string, heldOut *dataset.Rows) error {
-	err := q.detect(ctx, c, p, false)
-	if err == nil && method != "none" {
-		err = q.calibrate(ctx, c, p, heldOut)
-	}
-	if err != nil {
-		return err
-	}
-	return c.EndPart(ctx, "factorize")
-}
-
-// heldOutFor returns the rows that --calibrate heldout takes, nil for other methods.
-func heldOutFor(p *problem, method string) (*dataset.Rows, error) {
-	if method != "heldout" {
-		return nil, nil
-	}
-	return p.HeldOut("{calibrate=heldout}", "calibrate on")
 }
 
 // mostLeftOut is the most training rows that leave-one-out predictions are made of; of an exact posterior and a subset

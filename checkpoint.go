@@ -73,7 +73,7 @@ func badCheckpoint(path string, err error) error {
 
 // useCheckpoint makes a fit with these options go on from --checkpoint and write there.
 func (f *fit) useCheckpoint(o *sparse.Options) {
-	path := f.options.Checkpoint
+	path := f.asked.Checkpoint
 	if path == "" {
 		return
 	}
@@ -142,7 +142,7 @@ func (f *fit) readChoice() (*choice, error) {
 		c.near = r.Floats("near", c.Weights)
 	}
 	if r.Err() != nil {
-		return nil, badCheckpoint(f.options.Checkpoint, r.Err())
+		return nil, badCheckpoint(f.asked.Checkpoint, r.Err())
 	}
 	return c, nil
 }
@@ -163,7 +163,7 @@ func (c *choice) save(ctx context.Context, f *fit, w *store.Writer) error {
 // useKeptCheckpoint makes a refit with these options go on from --checkpoint and write there, behind the choice that
 // it starts from.
 func (f *fit) useKeptCheckpoint(ctx context.Context, o *kept.Options, c *choice) error {
-	path := f.options.Checkpoint
+	path := f.asked.Checkpoint
 	write := func(save func(w *store.Writer) error) error {
 		return store.Write(path, checkpointKind, checkpointVersion, func(w *store.Writer) error {
 			if err := c.save(ctx, f, w); err != nil {
@@ -183,7 +183,7 @@ func (f *fit) useKeptCheckpoint(ctx context.Context, o *kept.Options, c *choice)
 
 // saveThreshold writes the choice to the checkpoint, beside the state of the refit that is there.
 func (f *fit) saveThreshold(ctx context.Context, c *choice) error {
-	path := f.options.Checkpoint
+	path := f.asked.Checkpoint
 	was, err := store.Open(path, checkpointKind, checkpointVersion)
 	if err != nil {
 		return badCheckpoint(path, err)

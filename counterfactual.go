@@ -69,7 +69,7 @@ func (q *solution) AtHalfWeights(ctx context.Context, c *job.Job, p *problem) (g
 	}
 	defer c.Clear()
 	if q.kept != nil {
-		f.flags = again(&result.Fit{Method: q.How.Name, Certificate: q.certificate})
+		f.asked.Method = again(&result.Fit{Method: q.How.Name, Certificate: q.certificate})
 		half, err := f.keptAgain(ctx, q.kept)
 		return half, explainError(p.Examples.Train, err)
 	}

@@ -114,9 +114,9 @@ func (q *solution) EvidenceAtMode(ctx context.Context, c *job.Job, p *problem) (
 		c.Warn(refit.Warnings()...)
 		return refit.EvidenceRefit(), nil
 	}
-	flags := q.asked
-	flags.At = atStated
-	refit, err := fitSolution(ctx, c, p, &flags, options{NoReport: true})
+	o := q.asked
+	o.AtTheta, o.Prior.At = false, atStated
+	refit, err := (&fit{con: c, problem: p, asked: o, quiet: true}).run(ctx)
 	if err != nil {
 		return gp.Evidence{}, err
 	}
@@ -129,14 +129,14 @@ func (q *solution) AtTheta(ctx context.Context, c *job.Job, p *problem) (*soluti
 	if q.weights == nil && !q.network && !q.refitted && q.How.mean == gp.LinearGaussian {
 		return q, nil
 	}
-	flags := q.asked
-	flags.At, flags.Tune, flags.Refit = "", "", false
+	o := FitOptions{Method: q.asked.Method, AtTheta: true}
 	if p.Saved != nil {
-		if err := flags.OfSaved(p); err != nil {
+		var err error
+		if o.Method, err = p.savedMethod(); err != nil {
 			return nil, err
 		}
 	}
-	return fitSolution(ctx, c, p, &flags, options{AtTheta: true, Linear: true})
+	return solve(ctx, c, p, &o)
 }
 
 func noValues() result.EvidenceValues {

@@ -16,7 +16,7 @@ func (f *fit) exact(ctx context.Context) (*solution, error) {
 		return nil, err
 	}
 	batch := f.source.(*linearize.Batch)
-	if f.flags.Tune != "" {
+	if f.asked.Prior.Tune != "" {
 		// Each posterior takes the memory and the start of its Newton steps from the one before.
 		var last *gp.Exact
 		var at float64 // its precision
@@ -40,7 +40,7 @@ func (f *fit) exact(ctx context.Context) (*solution, error) {
 	// What follows the kernel is counted as the factorization.
 	formed := time.Now()
 	dual, err := f.exactDual(ctx, batch, &formed)
-	if err == nil && !f.options.AtTheta {
+	if err == nil && !f.atTheta {
 		dual, err = f.matchExact(ctx, dual)
 	}
 	if err != nil {
@@ -64,7 +64,7 @@ func (f *fit) exactDual(ctx context.Context, batch *linearize.Batch, formed *tim
 		}
 		f.con.Show(stage, done, total)
 	}}}
-	if !f.options.AtTheta {
+	if !f.atTheta {
 		return gp.Refit(ctx, f.kernel, batch, f.problem.TrainTargets(), o)
 	}
 	return gp.Fit(ctx, f.kernel, batch, f.sites, o)
@@ -73,7 +73,7 @@ func (f *fit) exactDual(ctx context.Context, batch *linearize.Batch, formed *tim
 // parametersDual fits or refits by the precision of the parameters.
 func (f *fit) parametersDual(ctx context.Context) (*gp.Posterior, error) {
 	o := &weightspace.Options{Mean: f.meanAtTheta(), Limits: f.problem.Bounds(f.con)}
-	if !f.options.AtTheta {
+	if !f.atTheta {
 		return weightspace.RefitSums(ctx, f.source, f.problem.TrainTargets(), f.prior, f.theta, f.near, o)
 	}
 	return weightspace.FitSums(ctx, f.source, f.sites, f.prior, f.theta, o)

@@ -49,7 +49,7 @@ func (f *fit) kept(ctx context.Context) (*solution, error) {
 	var near *kept.Posterior // of the precision before
 	if err := f.tuneBy(ctx, func(ctx context.Context, g *fit) (*solution, error) {
 		q, _, err := g.keptPosterior(ctx, asked, nil, &kept.Options{Products: products, Near: near})
-		if err == nil && !f.options.AtTheta {
+		if err == nil && !f.atTheta {
 			near = q.kept
 		}
 		return q, err
@@ -63,18 +63,18 @@ func (f *fit) kept(ctx context.Context) (*solution, error) {
 		r := f.resume.Reader("choice.")
 		f.identity().Check(ctx, r, "")
 		if e := (*store.Error)(nil); errors.As(r.Err(), &e) {
-			return nil, badCheckpoint(f.options.Checkpoint, r.Err())
+			return nil, badCheckpoint(f.asked.Checkpoint, r.Err())
 		}
 		if r.Err() != nil {
 			return nil, r.Err()
 		}
-		if c.Within == f.flags.Within && c.Seed == f.problem.Limits.Seed {
+		if c.Within == f.asked.Method.Within && c.Seed == f.problem.Limits.Seed {
 			before = &c.Threshold
 		}
 	}
 	o, c := &kept.Options{Products: products}, (*choice)(nil)
-	if f.options.Checkpoint != "" && !f.options.AtTheta && !f.frozen {
-		c = &choice{Stated: stated, Match: f.matched, Within: f.flags.Within, Seed: f.problem.Limits.Seed, near: f.near}
+	if f.asked.Checkpoint != "" && !f.atTheta && !f.frozen {
+		c = &choice{Stated: stated, Match: f.matched, Within: f.asked.Method.Within, Seed: f.problem.Limits.Seed, near: f.near}
 		if before != nil {
 			c.Threshold = *before
 		}
@@ -84,12 +84,12 @@ func (f *fit) kept(ctx context.Context) (*solution, error) {
 	}
 	q, threshold, err := f.keptPosterior(ctx, asked, c, o)
 	if e := (*store.Error)(nil); errors.As(err, &e) && f.resume != nil {
-		return nil, badCheckpoint(f.options.Checkpoint, err)
+		return nil, badCheckpoint(f.asked.Checkpoint, err)
 	}
 	if why := (*losing)(nil); errors.As(err, &why) {
 		f.chooses = nil
 		if f.fewParameters() {
-			f.flags.Method, f.flags.Within = "parameters", 0
+			f.asked.Method.Name, f.asked.Method.Within = "parameters", 0
 			long, err := f.parametersTime(ctx)
 			if err != nil {
 				return nil, err
@@ -98,10 +98,10 @@ func (f *fit) kept(ctx context.Context) (*solution, error) {
 				"{method=auto} takes parameters: %v. The network has %s parameters, whose precision says the same of all rows.", why, job.Count(f.problem.Model.Parameters())))
 			return f.parameters(ctx)
 		}
-		if f.flags, err = f.throughInducing(); err != nil {
+		if f.asked, err = f.throughInducing(); err != nil {
 			return nil, err
 		}
-		long, err := f.sparseTime(ctx, float64(elementRows(f.flags.Selection == result.SelectStrength, f.flags.Inducing, f.problem.Model.Outputs)))
+		long, err := f.sparseTime(ctx, float64(elementRows(f.asked.Method.takesRows(), f.asked.Method.Inducing, f.problem.Model.Outputs)))
 		if err != nil {
 			return nil, err
 		}
@@ -158,7 +158,7 @@ func (f *fit) askedRows(ctx context.Context) (*linearize.Batch, error) {
 
 // thresholdOptions say what to ask of rows that are kept.
 func (f *fit) thresholdOptions() *kept.ThresholdOptions {
-	return &kept.ThresholdOptions{Within: f.flags.Within, Limits: f.problem.Bounds(f.con), Seed: f.problem.Limits.Seed}
+	return &kept.ThresholdOptions{Within: f.asked.Method.Within, Limits: f.problem.Bounds(f.con), Seed: f.problem.Limits.Seed}
 }
 
 // threshold finds τ for --within at the sites s. c, if not nil, has what a checkpoint knows of it, and takes what is
@@ -166,14 +166,14 @@ func (f *fit) thresholdOptions() *kept.ThresholdOptions {
 func (f *fit) threshold(ctx context.Context, asked *linearize.Batch, s *gp.Sites, c *choice) (*kept.Threshold, error) {
 	var before *kept.Threshold
 	if c != nil && c.Threshold.Of > 0 {
-		if before = &c.Threshold; before.Ratio <= 1+f.flags.Within && before.Representatives == 0 {
+		if before = &c.Threshold; before.Ratio <= 1+f.asked.Method.Within && before.Representatives == 0 {
 			return before, nil
 		}
 	}
 	o := f.thresholdOptions()
 	o.Before = before
 	o.Worth = func(t *kept.Threshold) bool { return f.losing(t) == nil }
-	if f.flags.Method == "nystrom" {
+	if f.asked.Method.Name == "nystrom" {
 		// A pass through inducing examples is not to wait for a factor of many rows.
 		o.Examples, o.Most = sampledRows, sampledRows
 	}
@@ -184,7 +184,7 @@ func (f *fit) threshold(ctx context.Context, asked *linearize.Batch, s *gp.Sites
 	f.con.Clear()
 	if t.Needed > t.Available {
 		f.con.Note("{within=%v} takes about %s rows and %s, of which %s may be used: %s rows give variances up to %.3g times those of all rows",
-			f.flags.Within, job.Count(t.Wanted), job.SizeText(t.Needed), job.SizeText(t.Available), job.Count(t.Rows+t.Representatives), t.Ratio)
+			f.asked.Method.Within, job.Count(t.Wanted), job.SizeText(t.Needed), job.SizeText(t.Available), job.Count(t.Rows+t.Representatives), t.Ratio)
 	}
 	if t.Representatives > 0 {
 		f.con.Detail("rows with s > %.3g are kept: %d, and %d stand for the others, which gives variances within a factor of %.4g of those of all rows", t.Strength, t.Rows, t.Representatives, t.Ratio)
@@ -218,7 +218,7 @@ func (f *fit) losing(t *kept.Threshold) error {
 	examples, c, _ := f.sizes()
 	work := f.keptWork(float64(t.Wanted))
 	pass := 1.5 * examples * c * inducingOutputs * inducingOutputs
-	about := option.Textf("{within=%v} takes about %s rows (example, direction of Λ) and ", f.flags.Within, job.Count(t.Wanted))
+	about := option.Textf("{within=%v} takes about %s rows (example, direction of Λ) and ", f.asked.Method.Within, job.Count(t.Wanted))
 	_, err := f.throughInducing()
 	switch {
 	case err != nil: // inducing examples do not fit at all
@@ -235,7 +235,7 @@ func (f *fit) losing(t *kept.Threshold) error {
 func (f *fit) fewParameters() bool {
 	_, _, p := f.sizes()
 	fits := weightspace.Bytes(int(p), f.problem.Model.Outputs) <= gp.MemoryBudget(f.problem.Limits.Memory)
-	return fits && p*p <= keptCosts*1.5*inducingOutputs*inducingOutputs && f.options.Checkpoint == ""
+	return fits && p*p <= keptCosts*1.5*inducingOutputs*inducingOutputs && f.asked.Checkpoint == ""
 }
 
 // keptWork is the number of multiplications of a posterior of kept rows: the factor twice, and the half-solves of rows
@@ -245,19 +245,19 @@ func (f *fit) keptWork(rows float64) float64 {
 	return 2./3*rows*rows*rows + rows*rows*(2*askedRows*c+8000+c*math.Min(examples, mostLeftOutRows))
 }
 
-// throughInducing returns the flags of a pass through inducing examples, as many as fit.
-func (f *fit) throughInducing() (methodFlags, error) {
-	flags := f.flags
-	flags.Method, flags.Within = "nystrom", 0
-	flags, err := flags.withDefaults(f.problem)
-	if err != nil {
-		return flags, err
+// throughInducing returns the options of a pass through inducing examples, as many as fit.
+func (f *fit) throughInducing() (FitOptions, error) {
+	o := f.asked
+	o.Method.Name, o.Method.Within = "nystrom", 0
+	var err error
+	if o.Method, err = o.Method.withDefaults(f.problem); err != nil {
+		return o, err
 	}
-	err = planInducing(f.con, f.problem, &flags, f.heldOut)
+	err = planInducing(f.con, f.problem, &o, f.heldOut)
 	if e := (*gp.MemoryError)(nil); errors.As(err, &e) && e.Largest > 0 {
-		flags.Inducing, err = e.Largest, nil
+		o.Method.Inducing, err = e.Largest, nil
 	}
-	return flags, err
+	return o, err
 }
 
 // keptPosterior fits, or refits at the mode, with the rows that --within takes by the sites there, and completes the
@@ -265,7 +265,7 @@ func (f *fit) throughInducing() (methodFlags, error) {
 func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, c *choice, o *kept.Options) (*solution, *kept.Threshold, error) {
 	y, s := f.problem.TrainTargets(), f.sites
 	o.Mean, o.Outputs, o.Start, o.Limits = f.meanAtTheta(), f.outputs, f.near, f.problem.Bounds(f.con)
-	if !f.options.AtTheta {
+	if !f.atTheta {
 		var err error
 		if f.mode, err = kept.FindMode(ctx, f.source, y, f.prior, f.theta, mode.Close(y), o); err != nil {
 			return nil, nil, err
@@ -282,7 +282,7 @@ func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, c *choi
 			rows := t.Rows + t.Representatives
 			if long, err = f.keptTime(ctx, rows); err == nil {
 				f.took(long, job.NewWarning("method-chosen", math.NaN(), math.NaN(), "",
-					"{method=auto} takes kept: %s of the rows (example, direction of Λ) are enough for {within=%v}.", job.Count(rows), f.flags.Within))
+					"{method=auto} takes kept: %s of the rows (example, direction of Λ) are enough for {within=%v}.", job.Count(rows), f.asked.Method.Within))
 			}
 		})
 	}
@@ -295,7 +295,7 @@ func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, c *choi
 	}
 	o.Found = t
 	var dual *kept.Posterior
-	if !f.options.AtTheta {
+	if !f.atTheta {
 		dual, err = kept.AtMode(ctx, f.source, y, f.prior, f.theta, f.mode, o)
 		f.mode = nil
 	} else {
@@ -335,27 +335,27 @@ func (f *fit) keptAgain(ctx context.Context, near *kept.Posterior) (fitted, erro
 // warnShort says what the rows give that memory holds where --within takes more.
 func (f *fit) warnShort(rows int, t *kept.Threshold) {
 	var more option.Text
-	if f.options.Checkpoint != "" {
-		more = option.Textf(" with {checkpoint=%s}, which goes on from here", f.options.Checkpoint)
+	if f.asked.Checkpoint != "" {
+		more = option.Textf(" with {checkpoint=%s}, which goes on from here", f.asked.Checkpoint)
 	}
 	if less := t.Ratio - 1; less < option.MostWithin/2 {
 		more += option.Textf(", or give {within=%.2g}", 1.05*less)
 	}
-	f.con.Warn(job.NewWarning("within-missed", t.Ratio, 1+f.flags.Within, "Raise {max-memory}"+more+".",
+	f.con.Warn(job.NewWarning("within-missed", t.Ratio, 1+f.asked.Method.Within, "Raise {max-memory}"+more+".",
 		"{within=%v} takes about %s rows and %s, of which %s may be used. With the %s rows that are kept, variances are up to %.3g times those of all rows for 99 %% of the rows asked about.",
-		f.flags.Within, job.Count(t.Wanted), job.SizeText(t.Needed), job.SizeText(t.Available), job.Count(rows), t.Ratio))
+		f.asked.Method.Within, job.Count(t.Wanted), job.SizeText(t.Needed), job.SizeText(t.Available), job.Count(rows), t.Ratio))
 }
 
 // certify says how much the rows that were left out could change.
 func (f *fit) certify(ctx context.Context, q *solution, t *kept.Threshold, products linearize.Products) error {
 	dual := q.kept
 	k, err := certificate.Certify(ctx, dual.Thinned(), f.source, dual.Sites(), f.prior, f.theta, &certificate.Options{
-		All: f.flags.Certify, Seed: f.problem.Limits.Seed, Limits: f.problem.Bounds(f.con), Products: products})
+		All: f.asked.Method.Certify, Seed: f.problem.Limits.Seed, Limits: f.problem.Bounds(f.con), Products: products})
 	if err != nil {
 		return err
 	}
 	f.con.Clear()
-	q.certificate = &result.Certificate{Within: result.Float(f.flags.Within), Threshold: result.Float(t.Strength), Against: t.Of, Ratio: result.Float(t.Ratio),
+	q.certificate = &result.Certificate{Within: result.Float(f.asked.Method.Within), Threshold: result.Float(t.Strength), Against: t.Of, Ratio: result.Float(t.Ratio),
 		Kept: k.Kept, Dropped: k.Dropped, Representatives: dual.Kept().Representatives, Trace: result.Float(k.Trace), DroppedTrace: result.Float(k.TraceM), DroppedTraceError: result.Float(k.TraceMError),
 		VarianceAtMost: result.Float(k.VarianceAtMost), Failure: result.Float(k.Failure), Sampled: k.Sampled, Rows: k.Rows}
 	for i := range k.Norm {

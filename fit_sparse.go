@@ -29,7 +29,7 @@ func (f *fit) sparse(ctx context.Context) (*solution, error) {
 		return nil, err
 	}
 	var q *solution
-	if f.flags.Method == "subset" {
+	if f.asked.Method.Name == "subset" {
 		q, err = f.subset(ctx, z)
 	} else {
 		q, err = f.nystrom(ctx, z)
@@ -46,23 +46,23 @@ func (f *fit) sparse(ctx context.Context) (*solution, error) {
 
 // inducing chooses inducing examples or rows.
 func (f *fit) inducing(ctx context.Context) (*sparse.Inducing, error) {
-	if f.flags.takesRows() {
+	if f.asked.Method.takesRows() {
 		// Choose the rows (example, direction of Λ) that say most at θ* (E16).
-		rows, err := gp.Keep(ctx, f.kernel, f.source, f.sites, &gp.KeepOptions{Most: f.flags.Inducing, Progress: f.con.Show})
+		rows, err := gp.Keep(ctx, f.kernel, f.source, f.sites, &gp.KeepOptions{Most: f.asked.Method.Inducing, Progress: f.con.Show})
 		if err != nil {
 			return nil, err
 		}
 		if rows.Len() == 0 {
-			return nil, job.FullErrorf("{select=%s}: Λ of every training row is 0, so that none says anything; give {select=stratified}", f.flags.Selection)
+			return nil, job.FullErrorf("{select=%s}: Λ of every training row is 0, so that none says anything; give {select=stratified}", f.asked.Method.Select)
 		}
-		if rows.Len() < f.flags.Inducing {
-			f.con.Note("{select=%s}: only %d rows say anything, and all are taken", f.flags.Selection, rows.Len())
+		if rows.Len() < f.asked.Method.Inducing {
+			f.con.Note("{select=%s}: only %d rows say anything, and all are taken", f.asked.Method.Select, rows.Len())
 		}
 		chosen, err := sparse.SelectKept(ctx, nil, f.kernel, f.source, rows, rows.Len(), f.sparseOptions())
 		if err != nil {
 			return nil, err
 		}
-		f.con.Detail("%d inducing rows of %d examples, with %.4g %% of tr Λ, chosen by {select=%s}", rows.Len(), len(slices.Compact(slices.Sorted(slices.Values(chosen.Rows)))), 100*rows.Trace/rows.Total, f.flags.Selection)
+		f.con.Detail("%d inducing rows of %d examples, with %.4g %% of tr Λ, chosen by {select=%s}", rows.Len(), len(slices.Compact(slices.Sorted(slices.Values(chosen.Rows)))), 100*rows.Trace/rows.Total, f.asked.Method.Select)
 		// A posterior that is loaded linearizes them in this way.
 		return f.problem.InducingRows(ctx, chosen.Rows, chosen.Directions)
 	}
@@ -75,7 +75,7 @@ func (f *fit) inducing(ctx context.Context) (*sparse.Inducing, error) {
 		"greedy":     sparse.Greedy{},
 		"rpcholesky": sparse.RandomCholesky{Seed: seed},
 		"kmeans":     sparse.KMeans{Seed: seed},
-	}[f.flags.Selection].Choose(ctx, f.kernel, f.source, f.flags.Inducing, f.sparseOptions())
+	}[f.asked.Method.Select].Choose(ctx, f.kernel, f.source, f.asked.Method.Inducing, f.sparseOptions())
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (f *fit) inducing(ctx context.Context) (*sparse.Inducing, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.con.Detail("%d inducing examples with %d outputs, chosen by {select=%s}", z.Len(), z.Len()*z.Batch.Outputs(), f.flags.Selection)
+	f.con.Detail("%d inducing examples with %d outputs, chosen by {select=%s}", z.Len(), z.Len()*z.Batch.Outputs(), f.asked.Method.Select)
 	return z, nil
 }
 
@@ -95,7 +95,7 @@ func (f *fit) sparseOptions() *sparse.Options {
 func (f *fit) sparsePosterior(dual *sparse.Posterior, z *sparse.Inducing) *solution {
 	q := f.posterior(dual)
 	q.induced, q.How.inducing = dual, z.Rows
-	if !f.options.AtTheta && !dual.Refitted() {
+	if !f.atTheta && !dual.Refitted() {
 		q.Evidence = dual.Projected.EvidenceLinearGaussian()
 	}
 	q.traceError = dual.TraceError()
@@ -108,7 +108,7 @@ func (f *fit) subset(ctx context.Context, z *sparse.Inducing) (*solution, error)
 		o, y := g.sparseOptions(), g.problem.TrainTargets().Rows(z.Rows)
 		var dual *sparse.Posterior
 		var err error
-		if !g.options.AtTheta {
+		if !g.atTheta {
 			dual, err = sparse.RefitSubset(ctx, g.kernel, g.source, y, z, o)
 		} else if sites, e := gp.NewSites(y, rowsAt(g.sites.F, z.Rows)); e != nil {
 			err = e
@@ -136,7 +136,7 @@ func (f *fit) nystrom(ctx context.Context, z *sparse.Inducing) (*solution, error
 	}
 	dual, err := f.fitNystrom(ctx, z, o)
 	if e := (*store.Error)(nil); errors.As(err, &e) && f.resume != nil {
-		return nil, badCheckpoint(f.options.Checkpoint, err)
+		return nil, badCheckpoint(f.asked.Checkpoint, err)
 	}
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (f *fit) nystrom(ctx context.Context, z *sparse.Inducing) (*solution, error
 
 // fitNystrom passes over all rows, or over those that --within keeps.
 func (f *fit) fitNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Options) (*sparse.Posterior, error) {
-	if f.flags.Within == 0 {
+	if f.asked.Method.Within == 0 {
 		return sparse.Fit(ctx, f.kernel, f.source, f.sites, z, o)
 	}
 	asked, err := f.askedRows(ctx)
@@ -172,10 +172,10 @@ func (f *fit) fitNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Opti
 
 // tuneNystrom chooses the prior precision where --tune-prior asks for it, and goes to the mode there.
 func (f *fit) tuneNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Options) error {
-	if f.flags.Tune == "" {
+	if f.asked.Prior.Tune == "" {
 		return nil
 	}
-	if f.flags.tunesByRefits() {
+	if f.asked.tunesByRefits() {
 		// Make the candidates of a refit through inducing examples, from the features of all training rows, which it
 		// computes in one pass.
 		p, start := f.problem, f.precision
@@ -252,7 +252,7 @@ func (f *fit) tuneNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Opt
 	if err != nil {
 		return err
 	}
-	t := &result.Tuning{Method: f.flags.Tune, Start: result.Float(f.precision), Edge: math.Abs(math.Log10(tuned.Factor)) > 5.9}
+	t := &result.Tuning{Method: f.asked.Prior.Tune, Start: result.Float(f.precision), Edge: math.Abs(math.Log10(tuned.Factor)) > 5.9}
 	for _, one := range tuned.Trials {
 		t.Trials = append(t.Trials, f.trial(f.precision/one.Factor, one.Score))
 	}
@@ -274,7 +274,7 @@ func (f *fit) compare(ctx context.Context, q *solution) error {
 	p, dual := f.problem, q.induced
 	c := p.Model.Outputs
 	q.approximation = &result.Approximation{Select: q.How.selection, Rows: q.How.inducingOutputs(c), Rank: dual.Rank()}
-	if f.options.NoReport || p.Examples.TestPart().Len() == 0 {
+	if f.quiet || p.Examples.TestPart().Len() == 0 {
 		return nil
 	}
 	test, err := p.Examples.Test(dataset.SelectOptions{})

@@ -69,9 +69,9 @@ func (q *solution) given() []int {
 
 // A solver is what a method does.
 type solver struct {
-	// plan refuses what cannot fit before anything large is taken: flags with their defaults, and the rows that choose
-	// the prior precision, if any.
-	plan func(c *job.Job, p *problem, f *methodFlags, heldOut *dataset.Rows) error
+	// plan refuses what cannot fit before anything large is taken: options with their defaults, and the rows that choose
+	// the prior precision, if any. It is nil where the memory is planned for later.
+	plan func(c *job.Job, p *problem, o *FitOptions, heldOut *dataset.Rows) error
 	fit  func(f *fit, ctx context.Context) (*solution, error)
 	load func(ctx context.Context, l *loading) (fitted, error)
 	// held is what is linearized of n training examples, and m inducing elements with that many rows, for load, in
@@ -91,7 +91,7 @@ type loading struct {
 	z       *sparse.Inducing // nil where there are none, or the file has them
 }
 
-// solverOf is the solver of a method of Methods, and an empty one of a posterior over the parameters.
+// solverOf is the solver of a method, and of weights, whose posterior has no Dual.
 func solverOf(method string) *solver {
 	bytes := func(p *problem, n int) float64 { return float64(p.Model.Net.BatchBytes(n)) }
 	through := &solver{
@@ -106,7 +106,7 @@ func solverOf(method string) *solver {
 	}
 	keeps := &solver{
 		fit: (*fit).kept, leftOut: mostLeftOutRows,
-		plan: func(_ *job.Job, p *problem, _ *methodFlags, _ *dataset.Rows) error {
+		plan: func(_ *job.Job, p *problem, _ *FitOptions, _ *dataset.Rows) error {
 			return gp.CheckMemory("a posterior of kept rows", gp.TrainingExamples, p.Examples.Train.Len(), p.Limits.Memory, func(n int) int64 {
 				return kept.Bytes(n, p.Model.Outputs, p.Model.Parameters(), 1)
 			})
@@ -120,12 +120,12 @@ func solverOf(method string) *solver {
 	case "exact":
 		return &solver{
 			fit: (*fit).exact, whole: true,
-			plan: func(c *job.Job, p *problem, f *methodFlags, heldOut *dataset.Rows) error {
+			plan: func(c *job.Job, p *problem, o *FitOptions, heldOut *dataset.Rows) error {
 				const mib = 1 << 20
 				n, memory := p.Examples.Train.Len(), p.Limits.Memory
 				c.Detail("memory: %.1f MiB of %.0f MiB allowed: kernel and factor %.1f MiB, Jacobian %.1f MiB", float64(p.ExactBytes(n))/mib, float64(gp.MemoryBudget(memory))/mib,
 					float64(gp.Bytes(n, p.Model.Outputs))/mib, bytes(p, n)/mib)
-				return rowsCure(c, p, f, heldOut, gp.CheckMemory("an exact posterior", gp.TrainingExamples, n, memory, p.ExactBytes))
+				return rowsCure(c, p, o, heldOut, gp.CheckMemory("an exact posterior", gp.TrainingExamples, n, memory, p.ExactBytes))
 			},
 			load: func(_ context.Context, l *loading) (_ fitted, err error) {
 				l.exact, err = gp.Load(l.problem.Saved.File, l.Kernel, l.x.(*linearize.Batch), &gp.Options{Limits: linearize.Limits{Memory: l.problem.Limits.Memory}, Targets: l.targets})
@@ -139,7 +139,7 @@ func solverOf(method string) *solver {
 	case "parameters":
 		return &solver{
 			fit: (*fit).parameters, leftOut: mostLeftOutRows,
-			plan: func(_ *job.Job, p *problem, _ *methodFlags, _ *dataset.Rows) error {
+			plan: func(_ *job.Job, p *problem, _ *FitOptions, _ *dataset.Rows) error {
 				n := p.Model.Parameters()
 				err := gp.CheckMemory("a posterior over the parameters", gp.Parameters, n, p.Limits.Memory, func(n int) int64 { return weightspace.Bytes(n, p.Model.Outputs) })
 				if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
@@ -162,7 +162,7 @@ func solverOf(method string) *solver {
 	case "nystrom":
 		return through
 	}
-	return &solver{} // of weights, over which Fit is not called
+	return &solver{fit: (*fit).overParameters}
 }
 
 // auto takes the exact posterior where it fits and is quick, and else the one of kept rows or through inducing
@@ -170,7 +170,7 @@ func solverOf(method string) *solver {
 func (f *fit) auto(ctx context.Context) (*solution, error) {
 	p, n := f.problem, f.problem.Examples.Train.Len()
 	if n*p.Model.Outputs <= quickOutputs && p.ExactBytes(n) <= gp.MemoryBudget(p.Limits.Memory) {
-		f.flags.Method, f.flags.Within = "exact", 0
+		f.asked.Method.Name, f.asked.Method.Within = "exact", 0
 		long, err := f.exactTime(ctx)
 		if err != nil {
 			return nil, err
@@ -179,7 +179,7 @@ func (f *fit) auto(ctx context.Context) (*solution, error) {
 			"{method=auto} takes exact: the training rows have %s outputs, at most %s, of which all pairs fit into memory.", job.Count(n*p.Model.Outputs), job.Count(quickOutputs)))
 		return f.exact(ctx)
 	}
-	f.flags.Method, f.chooses = "kept", new(sync.Once)
+	f.asked.Method.Name, f.chooses = "kept", new(sync.Once)
 	return f.kept(ctx)
 }
 

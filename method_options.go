@@ -7,75 +7,61 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// methodFlags say how a verb comes by its posterior: fitted by a method, or read from a file.
-type methodFlags struct {
-	Method, Selection string
-	Inducing          int     // 0 where not given
-	Within            float64 // 0 keeps all rows
-	Certify           bool
-	Refit             bool   // the mean is that of the refit, and not f(x;θ*)
-	At                string // --at; "" is match
-	Tune              string // what chooses the prior precision; "" keeps the stated one
-}
+// methodAuto is the Method.Name that chooses one of the others, and weights that of posteriors over the parameters.
+const methodAuto, weights = "auto", "weights"
 
-// methodFlagsOf are what options of a fit say of the method.
-func methodFlagsOf(o *FitOptions) *methodFlags {
-	m := &o.Method
-	return &methodFlags{Method: m.Name, Selection: m.Select, Inducing: m.Inducing, Within: m.Within, Certify: m.Certify, Refit: o.Refit, At: o.Prior.At, Tune: o.Prior.Tune}
-}
-
-// methodAuto is the --method that chooses one of the others.
-const methodAuto = "auto"
-
-// defaultWithin is --within of the method kept where it is not given.
+// defaultWithin is Method.Within of the method kept where it is not given.
 const defaultWithin = 0.05
 
-// tunesByRefits tells whether --tune-prior takes a refit at every precision: at θ*, which has seen all training rows,
+// inWeights tells whether the answers come from a posterior over the parameters.
+func (o *FitOptions) inWeights() bool { return o.Structure != "" || o.Predictive == "bnn" }
+
+// tunesByRefits tells whether Prior.Tune takes a refit at every precision: at θ*, which has seen all training rows,
 // their scores say nothing about other precisions (E17).
-func (s *methodFlags) tunesByRefits() bool { return s.Tune == "loo" || s.Tune == "evidence" }
+func (o *FitOptions) tunesByRefits() bool { return o.Prior.Tune == "loo" || o.Prior.Tune == "evidence" }
 
-// takesRows tells whether the inducing elements are single rows (example, direction of Λ), which --inducing counts,
+// takesRows tells whether the inducing elements are single rows (example, direction of Λ), which Inducing counts,
 // and not examples with all of their outputs.
-func (s *methodFlags) takesRows() bool { return s.Selection == result.SelectStrength }
+func (m *Method) takesRows() bool { return m.Select == result.SelectStrength }
 
-// inducingOutputs is the number of outputs that inducing examples have where --inducing is not given.
+// inducingOutputs is the number of outputs that inducing examples have where Inducing is not given.
 const inducingOutputs = 2000
 
-// withDefaults returns the flags with the inducing examples that they leave open.
-func (s methodFlags) withDefaults(p *problem) (methodFlags, error) {
-	if s.Method = cmp.Or(s.Method, "exact"); s.Method == "exact" && s.Within != 0 {
-		s.Method = "kept"
+// withDefaults returns the method with what it leaves open filled in for a problem.
+func (m Method) withDefaults(p *problem) (Method, error) {
+	if m.Name = cmp.Or(m.Name, "exact"); m.Name == "exact" && m.Within != 0 {
+		m.Name = "kept"
 	}
-	if (s.Method == "kept" || s.Method == methodAuto) && s.Within == 0 {
-		s.Within = defaultWithin
+	if (m.Name == "kept" || m.Name == methodAuto) && m.Within == 0 {
+		m.Within = defaultWithin
 	}
-	if !isSparse(s.Method) {
-		return s, nil
+	if !isSparse(m.Name) {
+		return m, nil
 	}
 	n := p.Examples.Train.Len()
-	if s.takesRows() {
+	if m.takesRows() {
 		most := n * p.Model.Outputs
-		if s.Inducing == 0 {
-			s.Inducing = min(most, inducingOutputs)
+		if m.Inducing == 0 {
+			m.Inducing = min(most, inducingOutputs)
 		}
-		if s.Inducing > most {
-			return s, option.Errorf("{inducing=%d}: there are %d rows (example, direction of Λ); give at most %d", s.Inducing, most, most)
+		if m.Inducing > most {
+			return m, option.Errorf("{inducing=%d}: there are %d rows (example, direction of Λ); give at most %d", m.Inducing, most, most)
 		}
-		return s, nil
+		return m, nil
 	}
-	if s.Inducing == 0 {
-		s.Inducing = min(n, max(1, inducingOutputs/p.Model.Outputs))
+	if m.Inducing == 0 {
+		m.Inducing = min(n, max(1, inducingOutputs/p.Model.Outputs))
 	}
-	if s.Inducing > n {
-		return s, option.Errorf("{inducing=%d}: there are %d training rows; give at most %d", s.Inducing, n, n)
+	if m.Inducing > n {
+		return m, option.Errorf("{inducing=%d}: there are %d training rows; give at most %d", m.Inducing, n, n)
 	}
 	switch {
-	case s.Selection == "" && p.Task.Classes != nil:
-		s.Selection = "stratified"
-	case s.Selection == "":
-		s.Selection = "uniform"
-	case s.Selection == "stratified" && p.Task.Classes == nil:
-		return s, option.Errorf("{select=stratified} is by class, but %s has %s; choose another", p.Model.Name, p.Task.Predicts())
+	case m.Select == "" && p.Task.Classes != nil:
+		m.Select = "stratified"
+	case m.Select == "":
+		m.Select = "uniform"
+	case m.Select == "stratified" && p.Task.Classes == nil:
+		return m, option.Errorf("{select=stratified} is by class, but %s has %s; choose another", p.Model.Name, p.Task.Predicts())
 	}
-	return s, nil
+	return m, nil
 }

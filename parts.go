@@ -59,7 +59,7 @@ func NewPass(ctx context.Context, m Model, d Data, o *FitOptions) (*Pass, error)
 	p, err := s.problem.Grouped(ctx, s.job)
 	var pass *sumsPass
 	if err == nil {
-		pass, err = newPass(ctx, s.job, p, methodFlagsOf(&fit))
+		pass, err = newPass(ctx, s.job, p, &fit)
 	}
 	return s.pass(pass, err)
 }
@@ -124,10 +124,6 @@ func Merge(ctx context.Context, files []string, o *MergeOptions) (*Posterior, er
 	if o == nil {
 		o = &MergeOptions{}
 	}
-	calibrate := cmp.Or(o.Fit.Calibrate, "loo")
-	if err := checkCalibration(calibrate); err != nil {
-		return nil, named(err)
-	}
 	open := func(files []string, _ *sparse.Sums) (*shard.Set, error) { return shard.Open(files) }
 	if o.Sums != nil {
 		open = shard.OpenApart
@@ -140,7 +136,11 @@ func Merge(ctx context.Context, files []string, o *MergeOptions) (*Posterior, er
 	if err != nil {
 		return nil, err
 	}
-	post, err := mergeSet(ctx, s.job, s.problem, set, o.Inducing, o.Dir, calibrate)
+	var post *solution
+	pass, err := mergePass(ctx, s.job, s.problem, o.Inducing, o.Fit.Calibrate)
+	if err == nil {
+		post, err = pass.Merge(ctx, set, o.Dir)
+	}
 	if err != nil {
 		s.Close()
 		return nil, named(err)

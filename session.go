@@ -1,7 +1,6 @@
 package funcgp
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/funcgp/funcgp/internal/job"
@@ -209,24 +208,18 @@ func (s *Session) named(err error) error { return named(withLessMemory(err, s.fi
 
 // fit computes or reads the posterior of a problem.
 func (s *Session) fit(ctx context.Context, p *problem) (*solution, error) {
-	o, flags := &s.options, methodFlagsOf(&s.options)
-	calibrate := cmp.Or(o.Calibrate, "loo")
-	if calibrate == "skip" {
-		calibrate = ""
+	o := s.options
+	if p.Saved != nil && !o.AtTheta {
+		return loadPosterior(ctx, s.job, p, o.Calibrate)
 	}
-	if o.AtTheta {
-		if p.Saved != nil {
-			if err := flags.OfSaved(p); err != nil {
-				return nil, err
-			}
+	if p.Saved != nil {
+		m, err := p.savedMethod()
+		if err != nil {
+			return nil, err
 		}
-		return fitCalibrated(ctx, s.job, p, flags, options{AtTheta: true, Linear: true}, "")
+		o = FitOptions{Method: m, AtTheta: true}
 	}
-	if o.Checkpoint != "" {
-		return fitCalibrated(ctx, s.job, p, flags, options{Checkpoint: o.Checkpoint}, calibrate)
-	}
-	w := weightFlags{Structure: o.Structure, Predictive: cmp.Or(o.Predictive, "glm"), Samples: cmp.Or(o.Samples, 1000)}
-	return w.Answer(ctx, s.job, p, flags, calibrate)
+	return solve(ctx, s.job, p, &o)
 }
 
 // opened closes what a session has open where making its posterior fails.

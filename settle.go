@@ -46,14 +46,14 @@ func (f *fit) begin() error {
 	f.settled = s
 	task := f.problem.Task
 	switch {
-	case f.flags.Tune != "":
+	case f.asked.Prior.Tune != "":
 		s.match.Used, s.why = "tuned", "{tune-prior} says so"
 	case task.PrecisionGiven():
 		return f.obey(&order{f.precision, task.PrecisionFrom.Text})
-	case f.flags.At == atStated:
+	case f.asked.Prior.At == atStated:
 		s.match.Used, s.why = atStated, "{at=stated} says so"
-	case f.flags.At != atMatch && f.flags.At != "":
-		v, err := strconv.ParseFloat(f.flags.At, 64)
+	case f.asked.Prior.At != atMatch && f.asked.Prior.At != "":
+		v, err := strconv.ParseFloat(f.asked.Prior.At, 64)
 		if err != nil {
 			return err
 		}
@@ -73,8 +73,7 @@ func (f *fit) begin() error {
 func (f *fit) obey(o *order) error {
 	s, task := f.settled, f.problem.Task
 	s.match.Used, s.why = "given", o.from
-	if !hasNoise(task.Likelihood) || task.NoiseGiven() || task.FoundPrior || f.problem.TrainedOnOthers() ||
-		f.flags.Method == weights || f.options.shards {
+	if !hasNoise(task.Likelihood) || task.NoiseGiven() || task.FoundPrior || f.problem.TrainedOnOthers() || f.shards {
 		return f.setPrecision(o.precision)
 	}
 	s.match.Used, s.order = atMatch, o
@@ -126,15 +125,16 @@ func (f *fit) kernelAt() func(factor float64) (ntk.Kernel, error) {
 // mean is the mean of a posterior whose sites are at the mode: the network's output, or with --refit the sum over
 // training examples.
 func (f *fit) mean() gp.Mean {
-	if !f.options.AtTheta && f.flags.Refit {
+	if !f.atTheta && f.asked.Refit {
 		return gp.LinearGaussian
 	}
 	return f.meanAtTheta()
 }
 
-// meanAtTheta is the mean of a posterior at θ*.
+// meanAtTheta is the mean of a posterior at θ*: that of the linear-Gaussian model there where the options ask for it or
+// for its response, else f(x;θ*).
 func (f *fit) meanAtTheta() gp.Mean {
-	if f.options.Linear {
+	if f.asked.AtTheta || f.asked.Predictive == "linear" && hasNoise(f.problem.Task.Likelihood) {
 		return gp.LinearGaussian
 	}
 	return gp.Network
@@ -143,7 +143,7 @@ func (f *fit) meanAtTheta() gp.Mean {
 // settleNoise chooses the noise variance by leave-one-out where it is open, and returns the posterior under it.
 func (f *fit) settleNoise(ctx context.Context, q *solution) (*solution, error) {
 	lik, ok := f.problem.Task.Likelihood.(*glm.Gaussian)
-	if !ok || solverOf(f.flags.Method).whole {
+	if !ok || solverOf(f.asked.Method.Name).whole {
 		return q, nil
 	}
 	q, err := f.openNoise(ctx, lik, q)
@@ -155,7 +155,7 @@ func (f *fit) settleNoise(ctx context.Context, q *solution) (*solution, error) {
 		return q, err
 	}
 	f.mode, f.frozen = nil, false
-	return solverOf(f.flags.Method).fit(f, ctx)
+	return solverOf(f.asked.Method.Name).fit(f, ctx)
 }
 
 // openNoise is settleNoise at the precision of the fit.
@@ -176,7 +176,7 @@ func (f *fit) openNoise(ctx context.Context, lik *glm.Gaussian, q *solution) (*s
 			return nil, err
 		}
 	}
-	if f.flags.Method == "nystrom" {
+	if f.asked.Method.Name == "nystrom" {
 		dual, err := q.induced.ScaleNoise(ctx, f.kernel, factor, f.sites)
 		if err != nil {
 			return nil, err
@@ -186,7 +186,7 @@ func (f *fit) openNoise(ctx context.Context, lik *glm.Gaussian, q *solution) (*s
 		return scaled, nil
 	}
 	f.frozen = true
-	return solverOf(f.flags.Method).fit(f, ctx)
+	return solverOf(f.asked.Method.Name).fit(f, ctx)
 }
 
 // matchExact moves an exact refit to the match, or finds out where that is.
@@ -261,10 +261,10 @@ func (f *fit) found(ctx context.Context, m *gp.Match) error {
 	if !said && !(math.Abs(math.Log(m.Root)) < gp.MatchKeeps) {
 		// Warn where the trained parameters are no optimum, and would be with inputs that are scaled otherwise.
 		cause, give := f.problem.OtherInputs(ctx, f.outputs)
-		if err := ctx.Err(); err != nil && (give == nil || f.options.NoReport) {
+		if err := ctx.Err(); err != nil && (give == nil || f.quiet) {
 			return err
 		}
-		if give != nil && !f.options.NoReport {
+		if give != nil && !f.quiet {
 			f.preflight.Verdict = "warning"
 			f.alarms = append(f.alarms, job.NewWarning("not-optimum", math.NaN(), math.NaN(), giveText(give),
 				"The trained parameters are no optimum at δ = %.4g with these inputs. No answer is to be trusted, as %s.", f.precision, cause))
@@ -347,7 +347,7 @@ func (f *fit) remark(q *solution) {
 		}
 		f.measure(q.Dual.Sites(), network, weightsAt(f.problem, rows))
 	}
-	if f.options.NoReport {
+	if f.quiet {
 		return
 	}
 	if n, of := f.problem.Examples.Train.Len(), f.problem.TrainedOnMore(); of > 0 {
@@ -416,7 +416,7 @@ const roughMode, closeMode = 1e-4, 1e-9
 // settle goes to the precision of the answers, for methods without a kernel of all training rows, by products with the
 // Jacobian.
 func (f *fit) settle(ctx context.Context) error {
-	if f.frozen || f.options.AtTheta || !f.seeks() || f.settled.match.Used != atMatch {
+	if f.frozen || f.atTheta || !f.seeks() || f.settled.match.Used != atMatch {
 		return nil
 	}
 	if f.matched != nil {
@@ -452,7 +452,7 @@ func (f *fit) settle(ctx context.Context) error {
 // settleMode is settle, and makes the sites those at f_lin(x;v*), v* the mode of the linearized model at the precision
 // of the answers.
 func (f *fit) settleMode(ctx context.Context) error {
-	if err := f.settle(ctx); err != nil || f.frozen || f.options.AtTheta {
+	if err := f.settle(ctx); err != nil || f.frozen || f.atTheta {
 		return err
 	}
 	if f.mode != nil { // of a search for kept rows

@@ -36,7 +36,7 @@ type solution struct {
 	Dual    fitted
 	Kernel  *ntk.NTK
 	How     methodUsed
-	asked   methodFlags // of the fit, with their defaults; zero of a posterior that was read or merged
+	asked   FitOptions // of the fit, with their defaults; zero of a posterior that was read or merged
 
 	exact   *gp.Exact         // Dual of --method exact, else nil
 	kept    *kept.Posterior   // Dual of --method kept, else nil
@@ -68,27 +68,20 @@ type solution struct {
 	predictive string           // other than glm; "" is glm
 }
 
-// options are what verbs ask of a fit beside its method. The zero value is the default.
-type options struct {
-	AtTheta    bool   // the posterior is that at the trained parameters and the stated precision, and no refit
-	Linear     bool   // the mean of a posterior at θ* is that of the linear-Gaussian model there, and not f(x;θ*)
-	Checkpoint string // file to keep the state of a pass in; "" for none
-	NoReport   bool   // no error report is needed
-
-	shards      bool // the pass over the data is split into parts
-	leaveOneOut bool // leave-one-out predictions of the training rows follow
-}
-
 // A fit holds what the methods compute a posterior from.
 type fit struct {
 	con     *job.Job
 	problem *problem
-	flags   methodFlags // with their defaults filled in
-	options options
-	resume  *store.File   // of Options.Checkpoint; nil starts anew
+	asked   FitOptions // with their defaults filled in
+	atTheta bool       // the posterior is that at the trained parameters and the stated precision, and no refit
+	quiet   bool       // no error report is needed
+	shards  bool       // the pass over the data is split into parts
+
+	resume  *store.File   // of Checkpoint; nil starts anew
 	heldOut *dataset.Rows // rows that choose the prior precision; nil without --tune-prior heldout
+	scored  *dataset.Rows // rows to calibrate on; nil without --calibrate heldout
 	theta   []float64     // θ*
-	settled *settlement   // nil with Options.AtTheta
+	settled *settlement   // nil with atTheta
 	frozen  bool          // the precision and the mode are settled
 
 	precision float64 // of prior
@@ -110,17 +103,22 @@ type fit struct {
 	alarms       linearize.Warnings // that the network does not suit data or prior
 }
 
-// fitSolution computes the posterior that the flags ask for.
-func fitSolution(ctx context.Context, c *job.Job, p *problem, flags *methodFlags, o options) (*solution, error) {
-	f, err := newFit(c, p, flags, o)
-	if err != nil {
+// solve fits the posterior that the options ask for, and calibrates it, with what tells the novelty of rows.
+func solve(ctx context.Context, c *job.Job, p *problem, o *FitOptions) (*solution, error) {
+	return (&fit{con: c, problem: p, asked: *o}).run(ctx)
+}
+
+// run is solve by the options of f.
+func (f *fit) run(ctx context.Context) (*solution, error) {
+	if err := f.start(); err != nil {
 		return nil, err
 	}
-	q, err := solverOf(f.flags.Method).fit(f, ctx)
+	q, err := solverOf(f.asked.Method.Name).fit(f, ctx)
 	return f.finish(ctx, q, err)
 }
 
-// finish settles the noise variance of a posterior that was computed, or not, and says what there is to say of it.
+// finish settles the noise variance of a posterior that was computed, or not, says what there is to say of it, and
+// calibrates it.
 func (f *fit) finish(ctx context.Context, q *solution, err error) (*solution, error) {
 	if err == nil {
 		q, err = f.settleNoise(ctx, q)
@@ -130,47 +128,81 @@ func (f *fit) finish(ctx context.Context, q *solution, err error) (*solution, er
 		return nil, explainError(f.problem.Examples.Train, err)
 	}
 	f.con.Warn(f.alarms...) // of a part are those of its file
-	f.con.Warn(slices.DeleteFunc(slices.Clone(q.Dual.Warnings()), func(err error) bool {
-		return linearize.WarningOf(err).Code == "kept-short" // which warnShort has said in the words of flags
-	})...)
+	if q.Dual != nil {
+		f.con.Warn(slices.DeleteFunc(slices.Clone(q.Dual.Warnings()), func(err error) bool {
+			return linearize.WarningOf(err).Code == "kept-short" // which warnShort has said in the words of flags
+		})...)
+	}
 	f.remark(q)
+	how := f.asked.Calibrate
+	if how != "skip" && q.Dual != nil {
+		err = q.detect(ctx, f.con, q.Problem, false)
+	}
+	if err == nil && how != "skip" && how != "none" && (q.Dual != nil || f.scored != nil) {
+		err = q.calibrate(ctx, f.con, q.Problem, f.scored)
+	}
+	if err != nil {
+		return nil, err
+	}
 	return q, f.con.EndPart(ctx, "factorize")
 }
 
-// newFit fills in defaults and refuses what cannot work or fit into memory.
-func newFit(c *job.Job, p *problem, flags *methodFlags, o options) (*fit, error) {
-	f := &fit{con: c, problem: p, options: o}
+// start fills in defaults and refuses what cannot work or fit into memory.
+func (f *fit) start() error {
+	c, p, o := f.con, f.problem, &f.asked
+	if o.Predictive == "glm" {
+		o.Predictive = ""
+	}
+	f.atTheta = o.AtTheta || o.Predictive == "linear" || o.inWeights()
+	switch lik := p.Task.Likelihood; {
+	case o.Predictive != "linear":
+	case hasLogVariances(lik):
+		return job.FullErrorf("{predictive=linear} is for classes, counts and one noise variance, but %s has the %s likelihood; leave it out", p.Model.Name, lik.Name())
+	case hasNoise(lik) && o.Structure != "" && o.Structure != "full":
+		return job.FullErrorf("{predictive=linear} takes the mean of the whole regression, so that {structure=%s} has none; leave it out, or give {structure=full}", o.Structure)
+	}
 	var err error
-	if f.flags, err = flags.withDefaults(p); err != nil {
-		return nil, err
+	if o.Calibrate = cmp.Or(o.Calibrate, "loo"); o.AtTheta {
+		o.Calibrate = "skip"
+	}
+	if o.Calibrate == "heldout" {
+		if f.scored, err = p.HeldOut("{calibrate=heldout}", "calibrate on"); err != nil {
+			return err
+		}
+	}
+	if o.inWeights() {
+		o.Method.Name = weights
+	}
+	if o.Method, err = o.Method.withDefaults(p); err != nil {
+		return err
 	}
 	if f.resume, err = readCheckpoint(o.Checkpoint, p.Limits.Memory); err != nil {
-		return nil, err
+		return err
 	}
 	if f.resume != nil {
 		c.CloseLater(f.resume.Close)
 	}
 	d, outputs, params := p.Model.Net.Dims()
 	c.Detail("%d training examples, %d inputs, %d outputs, %d parameters, %s, %s likelihood", p.Examples.Train.Len(), d, outputs, params, priorText(p.Task.Prior, p.Task.Precision), p.Task.Likelihood.Name())
-	if f.flags.Tune == "heldout" {
+	if o.Prior.Tune == "heldout" {
 		if f.heldOut, err = p.HeldOut("{tune-prior}", "choose the precision on"); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if f.flags.Method != weights && !o.shards { // weight space plans for itself, and so does each part
-		err := solverOf(f.flags.Method).plan(c, p, &f.flags, f.heldOut)
+	if plan := solverOf(o.Method.Name).plan; plan != nil && !f.shards { // each part plans for itself
+		err := plan(c, p, o, f.heldOut)
 		if e := (*gp.MemoryError)(nil); errors.As(err, &e) && p.ManyClasses() {
 			err = job.FullErrorf("%s that tells %s classes apart takes %s; leave {outputs} out, or give {outputs=top:10}", e.Op, job.Count(p.Model.Outputs), takes(e))
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
 	f.theta = p.Model.Net.Theta()
-	if err := f.setPrecision(p.Task.Precision); err != nil || o.AtTheta {
-		return f, err
+	if err := f.setPrecision(p.Task.Precision); err != nil || f.atTheta {
+		return err
 	}
-	return f, f.begin()
+	return f.begin()
 }
 
 // setPrecision makes the kernel one of the prior of this precision.
@@ -185,8 +217,8 @@ func (f *fit) setPrecision(precision float64) error {
 
 // posterior returns what is the same for all methods, with the evidence where the posterior has it in closed form.
 func (f *fit) posterior(dual fitted) *solution {
-	q := &solution{Problem: f.problem, checkpoint: f.options.Checkpoint, Dual: dual, Kernel: f.kernel, How: methodUsed{Name: f.flags.Method, selection: f.flags.Selection, mean: f.mean()},
-		asked: f.flags, prior: f.prior, precision: f.precision, network: !f.options.AtTheta && !f.flags.Refit, refitted: f.flags.Refit,
+	q := &solution{Problem: f.problem, checkpoint: f.asked.Checkpoint, Dual: dual, Kernel: f.kernel, How: methodUsed{Name: f.asked.Method.Name, selection: f.asked.Method.Select, mean: f.mean()},
+		asked: f.asked, prior: f.prior, precision: f.precision, predictive: f.asked.Predictive, network: !f.atTheta && !f.asked.Refit, refitted: f.asked.Refit,
 		gradient: f.gradientNorm, Tuning: f.tuning, preflight: f.preflight}
 	closed, ok := dual.(interface {
 		EvidenceRefit() gp.Evidence
@@ -194,7 +226,7 @@ func (f *fit) posterior(dual fitted) *solution {
 	})
 	switch {
 	case !ok: // in weight space
-	case f.options.AtTheta:
+	case f.atTheta:
 		q.Evidence = closed.EvidenceAtTheta(gp.Scatter(f.prior, f.theta))
 	case dual.Refitted():
 		q.Evidence = closed.EvidenceRefit()
@@ -210,7 +242,7 @@ func (f *fit) prepare(ctx context.Context, keep bool, settle func(ctx context.Co
 			return err
 		}
 	}
-	if settle == nil || f.flags.Tune != "" {
+	if settle == nil || f.asked.Prior.Tune != "" {
 		return nil
 	}
 	return settle(ctx)

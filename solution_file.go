@@ -148,8 +148,8 @@ func (q *solution) savedBytes() int64 {
 	return 0
 }
 
-// loadPosterior returns the posterior of the problem's file, with its calibration unless the method of calibration is
-// "" or none.
+// loadPosterior returns the posterior of the problem's file, with its calibration unless FitOptions.Calibrate is none, or
+// skip, which leaves out what tells novelty too.
 func loadPosterior(ctx context.Context, c *job.Job, p *problem, calibrate string) (*solution, error) {
 	q, err := load(ctx, c, p)
 	if err != nil {
@@ -164,12 +164,12 @@ func loadPosterior(ctx context.Context, c *job.Job, p *problem, calibrate string
 			c.Note("the file is of an older version: its covariance is that at the trained parameters, and not at the match; fit it again")
 		}
 	}
-	if calibrate != "" {
+	if calibrate != "skip" {
 		if err := q.detect(ctx, c, p, true); err != nil {
 			return nil, err
 		}
 	}
-	if k := h.Fit.Calibration; k != nil && calibrate != "" && calibrate != "none" {
+	if k := h.Fit.Calibration; k != nil && calibrate != "skip" && calibrate != "none" {
 		numbers, err := p.Saved.File.Floats("leave-one-out")
 		if err != nil {
 			return nil, err
@@ -314,24 +314,23 @@ func inRange(positions []int, n int, repeat bool) bool {
 	return true
 }
 
-// again are the flags of the method of a fit that takes other rows as well as these: exact, parameters or kept.
-func again(was *result.Fit) methodFlags {
-	f := methodFlags{Method: was.Method}
+// again is the method of a fit that takes other rows as well as these: exact, parameters or kept.
+func again(was *result.Fit) Method {
+	m := Method{Name: was.Method}
 	if was.Method == "kept" {
-		f.Within, f.Certify = float64(was.Certificate.Within), !was.Certificate.Sampled
+		m.Within, m.Certify = float64(was.Certificate.Within), !was.Certificate.Sampled
 	}
-	return f
+	return m
 }
 
-// OfSaved sets the flags of the method to those of the posterior file of a problem, at whose prior it is. Of a
-// posterior of another method it is an error.
-func (f *methodFlags) OfSaved(p *problem) error {
+// savedMethod is the method of the posterior file of the problem, at whose prior the problem is. Of a posterior of
+// another method than exact, parameters and kept it is an error.
+func (p *problem) savedMethod() (Method, error) {
 	switch was := &p.Saved.Header.Fit; was.Method {
 	case "exact", "parameters", "kept":
-		*f = again(was)
-		return nil
+		return again(was), nil
 	default:
-		return option.Errorf("evidence {posterior} is for posteriors of {method=exact}, parameters and kept, and this one is of %s; its evidence is fit.log_evidence of explain {posterior} {json}", was.Method)
+		return Method{}, option.Errorf("evidence {posterior} is for posteriors of {method=exact}, parameters and kept, and this one is of %s; its evidence is fit.log_evidence of explain {posterior} {json}", was.Method)
 	}
 }
 
@@ -345,9 +344,7 @@ func (q *solution) Again(ctx context.Context, c *job.Job, p *problem, flag optio
 	if was.Calibration != nil {
 		calibrate = was.Calibration.Method
 	}
-	f := again(&was)
-	f.Refit, f.At = was.Refit, atStated
-	out, err := fitCalibrated(ctx, c, p.At(q.precision), &f, options{}, calibrate)
+	out, err := solve(ctx, c, p.At(q.precision), &FitOptions{Method: again(&was), Refit: was.Refit, Prior: Prior{At: atStated}, Calibrate: calibrate})
 	if err != nil {
 		return nil, err
 	}

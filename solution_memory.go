@@ -13,26 +13,26 @@ import (
 )
 
 // planInducing refuses inducing examples, or rows, that do not fit.
-func planInducing(_ *job.Job, p *problem, f *methodFlags, heldOut *dataset.Rows) error {
+func planInducing(_ *job.Job, p *problem, o *FitOptions, heldOut *dataset.Rows) error {
 	unit := gp.InducingExamples
-	if f.takesRows() {
+	if o.Method.takesRows() {
 		unit = gp.InducingPairs
 	}
-	return gp.CheckMemory("a sparse posterior", unit, f.Inducing, p.Limits.Memory, sparseBytes(p, f, heldOut))
+	return gp.CheckMemory("a sparse posterior", unit, o.Method.Inducing, p.Limits.Memory, sparseBytes(p, o, heldOut))
 }
 
 // sparseBytes is the memory of a posterior with m inducing examples, or rows: these count as the examples that have as
 // many outputs, and each is linearized alone.
-func sparseBytes(p *problem, f *methodFlags, heldOut *dataset.Rows) func(m int) int64 {
+func sparseBytes(p *problem, o *FitOptions, heldOut *dataset.Rows) func(m int) int64 {
 	n := p.Examples.Train.Len()
 	return func(m int) int64 {
 		alone := int64(0)
-		if f.takesRows() {
+		if o.Method.takesRows() {
 			alone = p.Model.Net.BatchBytes(m)
 			m = (m + p.Model.Outputs - 1) / p.Model.Outputs
 		}
 		need := wholeBytes(float64(p.SparseBytes(m, false)) + float64(alone))
-		if f.tunesByRefits() && f.Method == "nystrom" {
+		if o.tunesByRefits() && o.Method.Name == "nystrom" {
 			// The features of all training rows and a copy of f̂.
 			need = wholeBytes(float64(need) + float64(sparse.PreparedBytes(n, m, p.Model.Outputs)))
 		}
@@ -46,17 +46,17 @@ func sparseBytes(p *problem, f *methodFlags, heldOut *dataset.Rows) func(m int) 
 // rowsCure adds to the error of a posterior of all training rows that does not fit what to do: through as many
 // inducing examples as fit, 2000 outputs at most, by the line to type, or with fewer rows. Many classes have a remedy
 // of their own.
-func rowsCure(c *job.Job, p *problem, f *methodFlags, heldOut *dataset.Rows, err error) error {
+func rowsCure(c *job.Job, p *problem, o *FitOptions, heldOut *dataset.Rows, err error) error {
 	e := (*gp.MemoryError)(nil)
 	if !errors.As(err, &e) || p.ManyClasses() {
 		return err
 	}
-	nystrom := *f
-	nystrom.Method, nystrom.Inducing = "nystrom", 0
-	if nystrom, err = nystrom.withDefaults(p); err != nil {
+	nystrom := *o
+	nystrom.Method.Name, nystrom.Method.Inducing = "nystrom", 0
+	if nystrom.Method, err = nystrom.Method.withDefaults(p); err != nil {
 		return job.Full(err)
 	}
-	most, need := nystrom.Inducing, sparseBytes(p, &nystrom, heldOut)
+	most, need := nystrom.Method.Inducing, sparseBytes(p, &nystrom, heldOut)
 	fits := sort.Search(most, func(i int) bool { return need(i+1) > e.Available })
 	text := option.Textf("%s of %s training rows takes %s; ", e.Op, job.Count(p.Examples.Train.Len()), takes(e))
 	if fits == 0 && e.Largest < 1 {

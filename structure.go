@@ -14,71 +14,13 @@ import (
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/mode"
 	"github.com/funcgp/funcgp/internal/dataset"
-	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// weightFlags ask for a posterior over the parameters, and say how predictions are made from a posterior.
-type weightFlags struct {
-	Structure  string // "" is function space
-	Predictive string
-	Samples    int // of bnn
-}
-
-// InWeights tells whether the answers come from a posterior over the parameters.
-func (s *weightFlags) InWeights() bool { return s.Structure != "" || s.Predictive == "bnn" }
-
-// Answer loads, or fits and calibrates, the posterior that all flags ask for.
-func (s *weightFlags) Answer(ctx context.Context, c *job.Job, p *problem, f *methodFlags, method string) (*solution, error) {
-	if s.Predictive == "linear" && hasLogVariances(p.Task.Likelihood) {
-		return nil, job.FullErrorf("{predictive=linear} is for classes, counts and one noise variance, but %s has the %s likelihood; leave it out", p.Model.Name, p.Task.Likelihood.Name())
-	}
-	var o options
-	if o.AtTheta = s.Predictive == "linear"; o.AtTheta && hasNoise(p.Task.Likelihood) {
-		if s.Structure != "" && s.Structure != "full" {
-			return nil, job.FullErrorf("{predictive=linear} takes the mean of the whole regression, so that {structure=%s} has none; leave it out, or give {structure=full}", s.Structure)
-		}
-		o.Linear = true
-	}
-	if !s.InWeights() {
-		if p.Saved != nil {
-			return loadPosterior(ctx, c, p, method)
-		}
-		q, err := fitCalibrated(ctx, c, p, f, o, method)
-		if err == nil && s.Predictive == "linear" {
-			q.predictive = s.Predictive
-		}
-		return q, err
-	}
-	heldOut, err := heldOutFor(p, method)
-	if err != nil {
-		return nil, err
-	}
-	flags := *f
-	flags.Method = weights
-	q, err := s.fit(ctx, c, p, &flags, o)
-	if err != nil {
-		return nil, err
-	}
-	if heldOut != nil {
-		if err := q.calibrate(ctx, c, p, heldOut); err != nil {
-			return nil, err
-		}
-	}
-	return q, c.EndPart(ctx, "factorize")
-}
-
-// weights names the method of posteriors over the parameters.
-const weights = "weights"
-
-// fit computes a posterior over the parameters.
-func (s *weightFlags) fit(ctx context.Context, c *job.Job, p *problem, flags *methodFlags, o options) (*solution, error) {
-	o.AtTheta = true
-	f, err := newFit(c, p, flags, o)
-	if err != nil {
-		return nil, err
-	}
-	structure, err := weightspace.ParseStructure(cmp.Or(s.Structure, "full"))
+// overParameters computes a posterior over the parameters.
+func (f *fit) overParameters(ctx context.Context) (*solution, error) {
+	p := f.problem
+	structure, err := weightspace.ParseStructure(cmp.Or(f.asked.Structure, "full"))
 	if err != nil {
 		return nil, err
 	}
@@ -88,33 +30,30 @@ func (s *weightFlags) fit(ctx context.Context, c *job.Job, p *problem, flags *me
 	if err := f.prepare(ctx, p.KeepsJacobian() && !factors, nil); err != nil {
 		return nil, err
 	}
-	wo := &weightspace.Options{Mean: f.meanAtTheta(), Limits: p.Bounds(c)}
+	o := &weightspace.Options{Mean: f.meanAtTheta(), Limits: p.Bounds(f.con)}
 	sites := f.sites
-	if f.flags.Refit {
-		found, err := mode.Find(ctx, f.source, p.TrainTargets(), f.prior, f.theta, &mode.Options{Progress: c.Show})
+	if f.asked.Refit {
+		found, err := mode.Find(ctx, f.source, p.TrainTargets(), f.prior, f.theta, &mode.Options{Progress: f.con.Show})
 		if err != nil {
-			return nil, explainError(p.Examples.Train, err)
+			return nil, err
 		}
-		c.Warn(found.Warnings...)
+		f.con.Warn(found.Warnings...)
 		// The mean of the linear-Gaussian model at the mode is the mode.
-		sites, wo.Center, wo.Mean = found.Sites, found.Theta, gp.Network
+		sites, o.Center, o.Mean = found.Sites, found.Theta, gp.Network
 	}
-	w, err := weightspace.FitStructure(ctx, structure, f.source, sites, f.prior, f.theta, wo)
-	c.Clear()
+	w, err := weightspace.FitStructure(ctx, structure, f.source, sites, f.prior, f.theta, o)
+	f.con.Clear()
 	if err != nil {
-		return nil, explainError(p.Examples.Train, err)
+		return nil, err
 	}
-	c.Warn(w.Warnings()...)
+	f.con.Warn(w.Warnings()...)
 	q := f.posterior(nil)
-	q.weights, q.structure, q.refitted, q.Evidence = w, structure, f.flags.Refit, w.EvidenceAtTheta()
-	if s.Predictive != "glm" {
-		q.predictive = s.Predictive
-	}
-	if s.Predictive == "bnn" {
+	q.weights, q.structure, q.Evidence = w, structure, w.EvidenceAtTheta()
+	if q.predictive == "bnn" {
 		q.bnn = weightspace.NewBNN(p.Model.Net, w)
-		q.bnn.Samples, q.bnn.Seed = s.Samples, p.Limits.Seed
+		q.bnn.Samples, q.bnn.Seed = cmp.Or(f.asked.Samples, 1000), p.Limits.Seed
 	}
-	return q, c.EndPart(ctx, "kernel")
+	return q, f.con.EndPart(ctx, "kernel")
 }
 
 // Rows prepares rows [lo, hi) to be predicted: their linearization, or of draws, which run the network itself, inputs

@@ -39,10 +39,11 @@ type sumsPass struct {
 	named    *namedFile // once a part was written
 }
 
-// newPass selects the inducing examples and factors their kernel. The same flags, data and seed select the same ones
+// newPass selects the inducing examples and factors their kernel. The same options, data and seed select the same ones
 // in every process.
-func newPass(ctx context.Context, c *job.Job, p *problem, flags *methodFlags) (*sumsPass, error) {
-	f, err := newFit(c, p, flags, options{shards: true})
+func newPass(ctx context.Context, c *job.Job, p *problem, o *FitOptions) (*sumsPass, error) {
+	f := &fit{con: c, problem: p, asked: *o, shards: true}
+	err := f.start()
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +73,7 @@ func (s *sumsPass) factor(ctx context.Context) error {
 
 // loadPass returns the pass with the inducing examples in the problem's file, which fit --select-only wrote.
 func loadPass(ctx context.Context, c *job.Job, p *problem) (*sumsPass, error) {
-	s, err := passOf(ctx, c, p)
+	s, err := passOf(ctx, c, p, "none")
 	if err != nil {
 		return nil, err
 	}
@@ -90,14 +91,16 @@ func (s *sumsPass) load(ctx context.Context, file *store.File) (err error) {
 	return r.Err()
 }
 
-// passOf returns the pass of the problem's file with the inducing examples that it records, but not their factor.
-func passOf(ctx context.Context, c *job.Job, p *problem) (*sumsPass, error) {
+// passOf returns the pass of the problem's file with the inducing examples that it records, but not their factor, and a
+// way to calibrate the posterior of all parts.
+func passOf(ctx context.Context, c *job.Job, p *problem, calibrate string) (*sumsPass, error) {
 	h := &p.Saved.Header
 	if !inRange(h.Inducing, p.Examples.Train.Len(), h.Select == result.SelectStrength) {
 		return nil, p.Saved.Damaged("its inducing examples cannot be used")
 	}
-	flags := methodFlags{Method: h.Fit.Method, Selection: h.Select, Inducing: len(h.Inducing), Refit: h.Fit.Refit}
-	f, err := newFit(c, p, &flags, options{shards: true})
+	method := Method{Name: h.Fit.Method, Select: h.Select, Inducing: len(h.Inducing)}
+	f := &fit{con: c, problem: p, asked: FitOptions{Method: method, Refit: h.Fit.Refit, Calibrate: calibrate}, shards: true}
+	err := f.start()
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +111,7 @@ func passOf(ctx context.Context, c *job.Job, p *problem) (*sumsPass, error) {
 	f.preflight, f.alarms = h.Fit.Preflight, job.Restored(slices.Concat(h.Fit.Warnings, h.Fit.Remarks))
 	f.gradientNorm = float64(h.Fit.GradientNorm)
 	s := &sumsPass{fit: f}
-	if !f.flags.takesRows() {
+	if !f.asked.Method.takesRows() {
 		s.inducing, err = p.Inducing(ctx, h.Inducing)
 		return s, err
 	}
@@ -131,10 +134,10 @@ func (s *sumsPass) header(ctx context.Context) (savedHeader, func(w *store.Write
 	if f.problem.Saved == nil { // and what reading the data said: parts read no scaling but the one in the file
 		warnings = f.con.Warnings
 	}
-	q := &solution{Problem: f.problem, How: methodUsed{Name: f.flags.Method, selection: f.flags.Selection, inducing: s.inducing.Rows, mean: f.mean()}, precision: f.precision, network: !f.flags.Refit, preflight: f.preflight}
+	q := &solution{Problem: f.problem, How: methodUsed{Name: f.asked.Method.Name, selection: f.asked.Method.Select, inducing: s.inducing.Rows, mean: f.mean()}, precision: f.precision, network: !f.asked.Refit, preflight: f.preflight}
 	match := f.settled.match
 	match.Why = string(f.settled.why)
-	r := result.Fit{Method: f.flags.Method, Refit: f.flags.Refit,
+	r := result.Fit{Method: f.asked.Method.Name, Refit: f.asked.Refit,
 		StatedPrecision: numberPointer(f.settled.stated), Match: &match, Preflight: f.preflight, GradientNorm: result.Float(f.gradientNorm)}
 	r.Warnings, r.Remarks = result.Remarks(warnings)
 	head, prior, err := q.header(ctx, r)
@@ -161,7 +164,7 @@ func (s *sumsPass) Inducing() int { return s.inducing.Len() }
 
 // Rank is the rank of their kernel, and its number of rows.
 func (s *sumsPass) Rank() (rank, rows int) {
-	return s.base.Rank(), elementRows(s.fit.flags.takesRows(), s.inducing.Len(), s.fit.problem.Model.Outputs)
+	return s.base.Rank(), elementRows(s.fit.asked.Method.takesRows(), s.inducing.Len(), s.fit.problem.Model.Outputs)
 }
 
 // WritePart computes a part of the pass and writes it to a file. It returns the rows [lo, hi) of the training rows
@@ -189,7 +192,7 @@ func (s *sumsPass) part(ctx context.Context, part shard.Part) (*shard.Shard, err
 	// Refuse sums and sites that do not fit.
 	c, n, bytes := p.Model.Outputs, hi-lo, p.Model.Net.BatchBytes
 	if err := gp.CheckMemory("the sums of a part of the training rows", gp.InducingExamples, s.base.Inducing().Len(), p.Limits.Memory, func(m int) int64 {
-		return wholeBytes(float64(sparse.RowBytes(elementRows(s.fit.flags.takesRows(), m, c), n, c, false)) + float64(bytes(m)) + 2*float64(bytes(min(n, linearize.Tile(c)))))
+		return wholeBytes(float64(sparse.RowBytes(elementRows(s.fit.asked.Method.takesRows(), m, c), n, c, false)) + float64(bytes(m)) + 2*float64(bytes(min(n, linearize.Tile(c)))))
 	}); err != nil {
 		return nil, err
 	}
@@ -222,7 +225,7 @@ func (s *sumsPass) part(ctx context.Context, part shard.Part) (*shard.Shard, err
 func (s *sumsPass) identity(ctx context.Context, was *remembered) (id shard.Identity, err error) {
 	f, p := s.fit, s.fit.problem
 	t, e := p.Task, p.Examples
-	id = shard.Identity{Model: p.Model.Net.Fingerprint(), Prior: f.kernel.Fingerprint(), Method: f.flags.Method, Likelihood: t.Likelihood.Name(),
+	id = shard.Identity{Model: p.Model.Net.Fingerprint(), Prior: f.kernel.Fingerprint(), Method: f.asked.Method.Name, Likelihood: t.Likelihood.Name(),
 		Examples: e.Train.Len(), Targets: linearize.SumOf(append(dense.Flat(e.Y), p.TrainTargets().Weights...))}
 	if hasNoise(t.Likelihood) {
 		id.Likelihood += fmt.Sprintf(" with noise variance %v", t.Noise)
@@ -264,10 +267,10 @@ func (s *sumsPass) origin(ctx context.Context) (origin, error) {
 	return origin{path, sum}, err
 }
 
-// mergePass returns the pass whose parts the files are. p is the problem of the first of them, and inducing the file
-// of the inducing examples where it is not where it was.
-func mergePass(ctx context.Context, c *job.Job, p *problem, inducing string) (*sumsPass, error) {
-	s, err := passOf(ctx, c, p)
+// mergePass returns the pass whose parts the files are, with a way to calibrate their posterior. p is the problem of the
+// first of them, and inducing the file of the inducing examples where it is not where it was.
+func mergePass(ctx context.Context, c *job.Job, p *problem, inducing, calibrate string) (*sumsPass, error) {
+	s, err := passOf(ctx, c, p, calibrate)
 	if err != nil {
 		return nil, err
 	}
@@ -298,14 +301,10 @@ func mergePass(ctx context.Context, c *job.Job, p *problem, inducing string) (*s
 	return s, s.load(ctx, file)
 }
 
-// Merge returns the posterior of all parts of the pass, calibrated by a method.
-func (s *sumsPass) Merge(ctx context.Context, set *shard.Set, dir, calibrate string) (*solution, error) {
-	c, p := s.fit.con, s.fit.problem
-	heldOut, err := heldOutFor(p, calibrate)
-	if err != nil {
-		return nil, err
-	}
-	now, err := s.identity(ctx, p.Saved.Header.Remembered)
+// Merge returns the posterior of all parts of the pass, calibrated. Their sites are in a temporary file in dir, "" for
+// the system's folder.
+func (s *sumsPass) Merge(ctx context.Context, set *shard.Set, dir string) (*solution, error) {
+	now, err := s.identity(ctx, s.fit.problem.Saved.Header.Remembered)
 	if err != nil {
 		return nil, err
 	}
@@ -313,10 +312,7 @@ func (s *sumsPass) Merge(ctx context.Context, set *shard.Set, dir, calibrate str
 		return nil, job.FullErrorf("%s and the other parts are of another pass than model and data as they are now: they differ in %s; compute the parts again", set.Paths()[0], d)
 	}
 	q, err := s.merged(ctx, set, dir)
-	if q, err = s.fit.finish(ctx, q, err); err != nil {
-		return nil, err
-	}
-	return q, q.learn(ctx, c, q.Problem, calibrate, heldOut)
+	return s.fit.finish(ctx, q, err)
 }
 
 // sitesKind is the kind of the temporary file with the sites of all parts.
@@ -448,15 +444,4 @@ func (s *sumsPass) write(done *shard.Shard, path string) error {
 		s.named.prior(w)
 		return nil
 	})
-}
-
-// mergeSet returns the posterior of all parts of a set, calibrated by a method. p is the problem of the first of them,
-// inducing the file of the inducing examples where it is not where it was, and dir a folder for a temporary file, "" for
-// the system's.
-func mergeSet(ctx context.Context, c *job.Job, p *problem, set *shard.Set, inducing, dir, calibrate string) (*solution, error) {
-	pass, err := mergePass(ctx, c, p, inducing)
-	if err != nil {
-		return nil, err
-	}
-	return pass.Merge(ctx, set, dir, calibrate)
 }

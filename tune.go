@@ -35,7 +35,7 @@ const tuneTolerance = 0.02
 // tune chooses the prior precision of f by --tune-prior. try computes the posterior at a precision; it is called for
 // neighbouring ones after another.
 func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision float64) (*tuneCandidate, error)) error {
-	start, t := f.precision, &result.Tuning{Method: f.flags.Tune, Start: result.Float(f.precision)}
+	start, t := f.precision, &result.Tuning{Method: f.asked.Prior.Tune, Start: result.Float(f.precision)}
 	shift, noise := map[float64]float64{}, map[float64]float64{}
 	one := func(ctx context.Context, x float64) (float64, error) {
 		if err := ctx.Err(); err != nil {
@@ -79,14 +79,14 @@ func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision 
 	if err != nil {
 		return err
 	}
-	if !f.options.AtTheta {
+	if !f.atTheta {
 		t.Shift, t.StartShift = numberPointer(shift[found.X]), numberPointer(shift[0])
 	}
 	t.Edge = found.Edge != minimize.Inside
 	if err := f.choose(t, start*math.Pow(10, found.X)); err != nil || noise[found.X] == 1 {
 		return err
 	}
-	return f.setNoise(noise[found.X], "chosen with the prior precision by "+option.Set("tune-prior", f.flags.Tune))
+	return f.setNoise(noise[found.X], "chosen with the prior precision by "+option.Set("tune-prior", f.asked.Prior.Tune))
 }
 
 // choose sets the precision that was found.
@@ -101,7 +101,7 @@ func (f *fit) choose(t *result.Tuning, precision float64) error {
 // trial is a precision with its score; a smaller score is better.
 func (f *fit) trial(precision, score float64) result.Trial {
 	t := result.Trial{PriorPrecision: result.Float(precision)}
-	if f.flags.Tune == "evidence" {
+	if f.asked.Prior.Tune == "evidence" {
 		t.LogEvidence = numberPointer(-score)
 	} else {
 		t.NLL = numberPointer(score)
@@ -135,7 +135,7 @@ func (f *fit) score(ctx context.Context, c *tuneCandidate) (nll, noise float64, 
 	gaussian, open := lik.(*glm.Gaussian)
 	open = open && !f.problem.Task.NoiseGiven()
 	noise = 1
-	switch f.flags.Tune {
+	switch f.asked.Prior.Tune {
 	case "evidence":
 		if e := c.evidence; open {
 			// Σ log p = best − ½n log t − gap/t and the scatter falls by t.
@@ -190,7 +190,7 @@ func (f *fit) shift(c *tuneCandidate) float64 {
 // tuneBy is tune by the posterior that do computes at the precision of g, a copy of f. Without --tune-prior, and where
 // the precision is settled, it does nothing.
 func (f *fit) tuneBy(ctx context.Context, do func(ctx context.Context, g *fit) (*solution, error)) error {
-	if f.flags.Tune == "" || f.frozen {
+	if f.asked.Prior.Tune == "" || f.frozen {
 		return nil
 	}
 	return f.tune(ctx, func(ctx context.Context, precision float64) (*tuneCandidate, error) {
