@@ -287,7 +287,7 @@ func (f *fit) compare(ctx context.Context, q *solution) error {
 	x, err := p.Linearize(ctx, test, 0, n)
 	var r *sparse.Report
 	if err == nil {
-		r, err = dual.Report(ctx, x, &sparse.ReportOptions{Sample: sample, Seed: p.Limits.Seed})
+		r, err = dual.Report(ctx, x, sample, p.Limits.Seed)
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -295,7 +295,7 @@ func (r *reference) requireOrder(t *testing.T, x *gp.Exact, z *sparse.Inducing) 
 			requireBelow(t, fmt.Sprintf("%s, M = %d of %d examples", what, z.Len(), b.Len()), small, large, &prior)
 		}
 		exact, n, s, m := covariance(t, x, b), covariance(t, nystrom, b), covariance(t, subset, b), covariance(t, refit, b)
-		report := testref.Must(nystrom.Report(t.Context(), b, nil))(t)
+		report := testref.Must(nystrom.Report(t.Context(), b, 0, 0))(t)
 		for _, cov := range []*mat.Dense{n, s, m} {
 			below("below the prior", cov, &prior)
 			kept := ratios(cov, &prior)

@@ -27,7 +27,7 @@ type Builder struct {
 	b    *basis
 	o    Options
 	sums *Sums
-	used bool         // something was added, removed or merged
+	used bool         // something was added or merged
 	save checkpointer // of Fit and Refit
 }
 
@@ -136,17 +136,6 @@ func (b *basis) fingerprint() uint64 {
 // with a *gp.NotFiniteError where a number is NaN or Inf, and with ctx.Err();
 // then nothing is added.
 func (b *Builder) Add(ctx context.Context, x linearize.Source, s *gp.Sites) error {
-	return b.sum(ctx, x, s, 1)
-}
-
-// Remove subtracts examples that were added with the same sites. Its cost and
-// errors are those of Add.
-func (b *Builder) Remove(ctx context.Context, x linearize.Source, s *gp.Sites) error {
-	return b.sum(ctx, x, s, -1)
-}
-
-// sum adds sign times the sums over x. Where it fails, the sums are unchanged.
-func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign float64) error {
 	n := x.Len()
 	if n == 0 {
 		return nil
@@ -175,7 +164,7 @@ func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign
 			first = n
 		}
 	}
-	f, a := newFeatures(b.b, n), newAdder(b.b, sums, n, b.b.c, sign)
+	f, a := newFeatures(b.b, n), newAdder(b.b, sums, n, b.b.c)
 	do := func(p chunk) error {
 		phi, err := f.of(ctx, p)
 		if err != nil {
@@ -193,7 +182,7 @@ func (b *Builder) sum(ctx context.Context, x linearize.Source, s *gp.Sites, sign
 		return err
 	}
 	if from == nil || !from.Dual { // else it is in the sums already
-		sums.logLik += sign * s.LogLik
+		sums.logLik += s.LogLik
 	}
 	b.sums, b.used = sums, true
 	return nil
@@ -208,8 +197,7 @@ func (b *Builder) Merge(s *Sums) error {
 // Sums returns a copy of the sums over all that was added.
 func (b *Builder) Sums() *Sums { return b.sums.Clone() }
 
-// Posterior returns the posterior given all that was added. It fails with a
-// *gp.NotPDError where more data were removed than had been added.
+// Posterior returns the posterior given all that was added.
 func (b *Builder) Posterior(ctx context.Context) (*Projected, error) {
 	return newProjected(ctx, b.b, b.sums.Clone(), &b.o)
 }

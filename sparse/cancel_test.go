@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
-	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
@@ -31,7 +30,6 @@ func TestStopsBetweenPanels(t *testing.T) {
 			_, err := sparse.Refit(ctx, q.Kernel, q.Train, q.Targets(), z, nil)
 			return err
 		},
-		"Add": func(ctx context.Context) error { _, err := p.Add(ctx, q.Train, s); return err },
 		"GradientLinearGaussian": func(ctx context.Context) error {
 			_, err := p.GradientLinearGaussian(ctx, []ntk.Kernel{q.Kernel})
 			return err
@@ -96,8 +94,8 @@ func TestReportContext(t *testing.T) {
 	p := q.fit(t, q.some(t), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, o := range []*sparse.ReportOptions{nil, {Sample: 5}} {
-		r, err := p.Report(ctx, q.Test, o)
+	for _, sample := range []int{0, 5} {
+		r, err := p.Report(ctx, q.Test, sample, 0)
 		require.ErrorIs(t, err, context.Canceled)
 		require.Nil(t, r)
 	}
@@ -119,18 +117,13 @@ func (s counted) Gather(ctx context.Context, rows []int) (*linearize.Batch, erro
 	return linearize.Gather(ctx, s.Source, rows)
 }
 
-// Where the data gather, no pass is made for a few examples: a removal passes
-// once, for the dual vector, and a report of a sample not at all.
+// Where the data gather, no pass is made for the few examples of a report's sample.
 func TestGatherersAreAsked(t *testing.T) {
 	q := problems(t)[2]
 	var passes, gathers int
 	s := q.Sites(t)
 	p := testref.Must(sparse.Fit(t.Context(), q.Kernel, counted{q.Train, &passes, &gathers}, s, q.some(t), nil))(t)
 	passes, gathers = 0, 0
-	require.NoError(t, testref.Err(p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: 5})))
+	require.NoError(t, testref.Err(p.Report(t.Context(), q.Test, 5, 0)))
 	require.Equal(t, []int{0, 1}, []int{passes, gathers})
-	passes, gathers = 0, 0
-	gone := testref.Must(gp.NewSites(gp.NewTargets(pick(q.Y, []int{4}), q.Likelihood), pick(s.F, []int{4})))(t)
-	require.NoError(t, testref.Err(p.Remove(t.Context(), []int{4}, gone)))
-	require.Equal(t, []int{1, 1}, []int{passes, gathers})
 }

@@ -394,8 +394,6 @@ func TestCheckpointsAreOfOneFit(t *testing.T) {
 	p2 := q.fit(t, z, o)
 	require.Equal(t, 2, calls, "nothing was left of the pass")
 	require.Equal(t, q.bits(t, p), q.bits(t, p2))
-	more, s := q.rows(t, []int{3, 4})
-	require.NoError(t, testref.Err(p2.Add(t.Context(), more, s)))
 	b := q.builder(t, z, o)
 	require.NoError(t, b.Add(t.Context(), q.Train, q.Sites(t)))
 	require.Equal(t, p.Sums(), b.Sums())

@@ -141,9 +141,7 @@ func TestRemovalIsRemove(t *testing.T) {
 			require.NoError(t, p.PredictTo(t.Context(), &before, nil, q.Test))
 			rows := explained(t, p, q.Kernel, q.Test, &explain.Options{Top: q.N})
 			for i := range q.N {
-				s, err := gp.NewSites(gp.NewTargets(q.Y.Slice(i, i+1, 0, q.C).(*mat.Dense), q.Likelihood), p.Sites().F.Slice(i, i+1, 0, q.C).(*mat.Dense))
-				require.NoError(t, err)
-				less := testref.Must(p.Remove(t.Context(), []int{i}, s))(t)
+				less := q.without(t, p, i)
 				var after mat.Dense
 				require.NoError(t, less.PredictTo(t.Context(), &after, nil, q.Test))
 				for row := range q.T {

@@ -12,7 +12,7 @@
 //	}
 //	var mean, cov mat.Dense
 //	err = post.PredictTo(ctx, &mean, &cov, test) // T×C and T·C×C
-//	report, err := post.Report(ctx, test, &sparse.ReportOptions{Sample: 1000})
+//	report, err := post.Report(ctx, test, 1000, seed)
 //
 // # The posterior
 //
@@ -47,8 +47,7 @@
 //
 // The posterior depends on the data only through sums over training examples
 // (Sums). A Builder computes the sums of a part of the data, Merge adds those of
-// different parts, MarshalBinary carries them from one machine to another, and
-// Posterior.Add and Remove change the data of a finished posterior. Two changes
+// different parts, and MarshalBinary carries them from one machine to another. Two changes
 // need no pass over the data: Projected.At multiplies all prior variances by a
 // factor, and Projected.Leading keeps only the first m inducing examples.
 // Projected.Prepare computes the features of test examples once for all of

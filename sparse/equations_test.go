@@ -232,20 +232,6 @@ func (q *problem) requireSubset(t *testing.T, p *sparse.Posterior, x *gp.Exact, 
 	require.Equal(t, z.Rows, p.Inducing().Rows)
 }
 
-// PrecisionByFraction is the posterior under precision·M/N, and nothing of
-// the kind happens unasked.
-func TestSubsetPrecisionByFraction(t *testing.T) {
-	q := problems(t)[5]
-	z := q.some(t)
-	s := testref.Must(gp.NewSites(gp.NewTargets(pick(q.Y, z.Rows), q.Likelihood), z.Batch.F))(t)
-	o := linear()
-	o.PrecisionByFraction = true
-	p := testref.Must(sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, o))(t)
-	plain := testref.Must(sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, linear()))(t)
-	want := testref.Must(plain.At(t.Context(), 20./7))(t)
-	requireSame(t, p, want, q)
-}
-
 // requireSame compares the predictions of two posteriors.
 func requireSame(t *testing.T, got, want gp.Latent, q *problem) {
 	t.Helper()

@@ -34,14 +34,5 @@ func (e *MismatchError) Error() string {
 	return "sparse: the sums differ in " + e.What + "; build all of them with the same inducing examples and prior"
 }
 
-// errFITC reports saved sums of FITC, an approximation of earlier versions.
-var errFITC = errors.New("sparse: the sums are those of FITC, which this version does not have")
-
-// errSubsetUpdate reports an Add to or a Remove from a subset of data.
-var errSubsetUpdate = errors.New("sparse: a subset of data takes in no other data; choose other inducing examples instead")
-
-// errNothingLeft reports a Remove of all training examples.
-var errNothingLeft = errors.New("sparse: all training examples would be removed; the posterior without data is the prior")
-
 // errSubsetPairs reports inducing pairs given for a subset of data.
 var errSubsetPairs = errors.New("sparse: a subset of data is one of whole examples, whose sites couple their outputs; choose examples instead of (example, output) pairs")

@@ -72,11 +72,8 @@ func TestPosteriorIsImmutable(t *testing.T) {
 		tail, tailSites := q.rows(t, seq(14, q.N))
 		require.NoError(t, b.Add(t.Context(), head, headSites))
 		built := testref.Must(b.Posterior(t.Context()))(t)
-		gone := testref.Must(gp.NewSites(gp.NewTargets(pick(q.Y, seq(14, q.N)), q.Likelihood), pick(p.Sites().F, seq(14, q.N))))(t)
 		before, builtBefore := q.answers(t, p), q.projectedAnswers(t, built)
 		for _, d := range []during{
-			{"Add", func(ctx context.Context) error { _, err := p.Add(ctx, tail, tailSites); return err }},
-			{"Remove", func(ctx context.Context) error { _, err := p.Remove(ctx, seq(14, q.N), gone); return err }},
 			{"WithData", func(ctx context.Context) error { _, err := p.WithData(ctx, q.Train, p.Sites()); return err }},
 			{"Refit", func(ctx context.Context) error {
 				_, err := sparse.Refit(ctx, q.Kernel, p.Data(), q.Targets(), p.Inducing(), o)
@@ -85,12 +82,11 @@ func TestPosteriorIsImmutable(t *testing.T) {
 			{"Leading", func(context.Context) error { _, _ = p.Leading(t.Context(), 3); return nil }},
 			{"At", func(context.Context) error { _, _ = p.At(t.Context(), 0.2); return nil }},
 			{"Report", func(ctx context.Context) error {
-				_, err := p.Report(ctx, q.Test, &sparse.ReportOptions{Sample: 9})
+				_, err := p.Report(ctx, q.Test, 9, 0)
 				return err
 			}},
 			{"Prepare", func(ctx context.Context) error { _, err := p.Prepare(ctx, q.Test); return err }},
 			{"Builder.Add", func(ctx context.Context) error { return b.Add(ctx, tail, tailSites) }},
-			{"Builder.Remove", func(ctx context.Context) error { return b.Remove(ctx, tail, tailSites) }},
 			{"Builder.Merge", func(context.Context) error { return b.Merge(p.Sums()) }},
 		} {
 			*i = interruption{}
@@ -106,37 +102,27 @@ func TestPosteriorIsImmutable(t *testing.T) {
 			}
 			gptest.RequireBits(t, d.name, q.answers(t, p), before)
 		}
-		require.ErrorIs(t, testref.Err(p.Add(t.Context(), breaking{tail}, tailSites)), errBroken)
+		require.ErrorIs(t, b.Add(t.Context(), breaking{tail}, tailSites), errBroken)
 		broken := *tailSites
 		broken.Residual = mat.DenseCopyOf(broken.Residual)
 		broken.Residual.Set(1, 0, math.Inf(1))
-		require.ErrorAs(t, testref.Err(p.Add(t.Context(), tail, &broken)), new(*gp.NotFiniteError))
-		gptest.RequireBits(t, "failed", q.answers(t, p), before)
+		require.ErrorAs(t, b.Add(t.Context(), tail, &broken), new(*gp.NotFiniteError))
+		gptest.RequireBits(t, "failed", q.projectedAnswers(t, built), builtBefore)
 	})
 }
 
-// A Builder whose Add or Remove fails or is cancelled holds what it held,
-// also where as much was removed as added, or more.
+// A Builder whose Add fails or is cancelled holds what it held.
 func TestBuilderKeepsItsSums(t *testing.T) {
 	oneAndSeveral(t, func(t *testing.T, q *problem) {
 		head, headSites := q.rows(t, seq(0, 14))
 		tail, tailSites := q.rows(t, seq(14, q.N))
 		for name, prepare := range map[string]func(b *sparse.Builder){
-			"nothing":     func(*sparse.Builder) {},
-			"some":        func(b *sparse.Builder) { require.NoError(t, b.Add(t.Context(), head, headSites)) },
-			"less than 0": func(b *sparse.Builder) { require.NoError(t, b.Remove(t.Context(), head, headSites)) },
+			"nothing": func(*sparse.Builder) {},
+			"some":    func(b *sparse.Builder) { require.NoError(t, b.Add(t.Context(), head, headSites)) },
 			"merged": func(b *sparse.Builder) {
 				other := q.builder(t, q.some(t), linear())
 				require.NoError(t, other.Add(t.Context(), head, headSites))
-				none := other.Sums()
-				require.NoError(t, none.Subtract(other.Sums()))
-				require.NoError(t, none.Subtract(other.Sums()))
-				require.NoError(t, b.Merge(none))
-			},
-			"as many each": func(b *sparse.Builder) {
-				x, s := q.rows(t, seq(3, 17))
-				require.NoError(t, b.Add(t.Context(), head, headSites))
-				require.NoError(t, b.Remove(t.Context(), x, s))
+				require.NoError(t, b.Merge(other.Sums()))
 			},
 		} {
 			b := q.builder(t, q.some(t), linear())
@@ -146,7 +132,6 @@ func TestBuilderKeepsItsSums(t *testing.T) {
 			cancel()
 			for _, change := range []func() error{
 				func() error { return b.Add(t.Context(), breaking{tail}, tailSites) },
-				func() error { return b.Remove(t.Context(), breaking{tail}, tailSites) },
 				func() error { return b.Add(ctx, tail, tailSites) },
 			} {
 				require.Error(t, change(), name)

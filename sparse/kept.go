@@ -57,7 +57,7 @@ func (b *Builder) AddKept(ctx context.Context, x linearize.Source, s *gp.Sites, 
 		return err
 	}
 	sums := newSums(b.sums.spec)
-	f, a := newFeaturesOf(b.b, min(kept.Len(), linearize.Tile(1))), newAdder(b.b, sums, kept.Len(), 1, 1)
+	f, a := newFeaturesOf(b.b, min(kept.Len(), linearize.Tile(1))), newAdder(b.b, sums, kept.Len(), 1)
 	if err := rows.each(ctx, b.b, &b.o, StageData, func(p chunk) error {
 		phi, err := f.of(ctx, p)
 		if err != nil {

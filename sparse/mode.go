@@ -103,7 +103,7 @@ func (l *modeSums) sums(ctx context.Context, s *gp.Sites) (*Sums, error) {
 	t, c, r := l.train, l.b.c, l.b.rank()
 	sums, local := newSums(l.spec), sites.Of(s)
 	sums.logLik = s.LogLik
-	a, step := newAdder(l.b, sums, t.Len(), c, 1), linearize.Tile(c)
+	a, step := newAdder(l.b, sums, t.Len(), c), linearize.Tile(c)
 	for i := range par.Tiles(t.Len(), step) {
 		lo, hi := par.Bounds(i, t.Len(), step)
 		floats.ScaleTo(a.diag[:(hi-lo)*c*c], l.root*l.root, dense.Contiguous(dense.Slice(t.prior, lo*c, hi*c)))

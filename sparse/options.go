@@ -25,10 +25,6 @@ type Options struct {
 	// Mean chooses the mean that PredictTo and JointTo return. After a Refit it
 	// is always m + K_*Z A⁻¹ c.
 	Mean gp.Mean
-	// PrecisionByFraction makes FitSubset and RefitSubset multiply the prior
-	// precision by M/N, as some other tools do to make up for the data left
-	// out. The result is then not the posterior under the stated prior.
-	PrecisionByFraction bool
 	// MaxIter bounds the Newton steps of a refit; 0 means 100.
 	MaxIter int
 	// Limits hear of StageSelect and the stages after it.

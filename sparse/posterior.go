@@ -3,7 +3,6 @@ package sparse
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/floats"
@@ -196,87 +195,4 @@ func (b *basis) product(ctx context.Context, w []float64) (func(dst *mat.Dense, 
 		}
 		return dense.GemmContext(ctx, blas.NoTrans, blas.NoTrans, 1, phi, dense.In(w, len(w), 1), 0, dst.RawMatrix())
 	}, nil
-}
-
-// Add returns the posterior given the examples of x too, with their sites s; p
-// does not change. The inducing examples and the sites of the other data stay the
-// same: after a refit, those sites are at the mode without x. It takes one pass
-// over x, and a cheaper one over all data for the dual vector. Where x has no
-// examples the result is p, whatever s is. Add fails for a subset of data.
-func (p *Posterior) Add(ctx context.Context, x linearize.Source, s *gp.Sites) (*Posterior, error) {
-	if x.Len() == 0 && p.subset == nil {
-		return p, nil
-	}
-	more, err := p.sumsOf(ctx, x, s)
-	if err != nil {
-		return nil, err
-	}
-	sums := p.sums.Clone()
-	if err := sums.Merge(more); err != nil {
-		return nil, err
-	}
-	join := func(a, b *mat.Dense) *mat.Dense {
-		var m mat.Dense
-		m.Stack(a, b)
-		return &m
-	}
-	was := p.Sites()
-	all := &gp.Sites{F: join(was.F, s.F), Residual: join(was.Residual, s.Residual), Lambda: join(was.Lambda, s.Lambda), Root: join(was.Root, s.Root), LogLik: was.LogLik + s.LogLik}
-	return p.update(ctx, sums, linearize.Chain(p.Data(), x), all)
-}
-
-// Remove returns the posterior without the training examples in the given rows of
-// Data; p does not change. s holds their LogLik, as gp.NewSites gives it at those
-// rows of Sites().F; what is removed are their sites in the posterior. Without rows
-// the result is p, whatever s is; to remove all rows is an error. Its cost is that
-// of Add.
-func (p *Posterior) Remove(ctx context.Context, rows []int, s *gp.Sites) (*Posterior, error) {
-	switch {
-	case p.subset != nil:
-		return nil, errSubsetUpdate
-	case len(rows) == 0:
-		return p, nil
-	case len(rows) == p.Data().Len():
-		return nil, errNothingLeft
-	}
-	rest := linearize.Without(p.Data(), rows)
-	gone, err := linearize.Gather(ctx, p.Data(), rows)
-	if err != nil {
-		return nil, err
-	}
-	own := p.Sites().Rows(rows) // which may be those of kept rows
-	own.LogLik = s.LogLik
-	less, err := p.sumsOf(ctx, gone, own)
-	if err != nil {
-		return nil, err
-	}
-	sums := p.sums.Clone()
-	if err := sums.Subtract(less); err != nil {
-		return nil, err
-	}
-	kept := slices.DeleteFunc(dense.Range(p.Data().Len()), func(i int) bool { return slices.Contains(rows, i) })
-	left := p.Sites().Rows(kept)
-	left.LogLik = p.Sites().LogLik - s.LogLik
-	return p.update(ctx, sums, rest, left)
-}
-
-// sumsOf returns the sums over x alone.
-func (p *Posterior) sumsOf(ctx context.Context, x linearize.Source, s *gp.Sites) (*Sums, error) {
-	if p.subset != nil {
-		return nil, errSubsetUpdate
-	}
-	b := p.Builder()
-	if err := b.Add(ctx, x, s); err != nil {
-		return nil, err
-	}
-	return b.sums, nil
-}
-
-func (p *Posterior) update(ctx context.Context, sums *Sums, x linearize.Source, s *gp.Sites) (*Posterior, error) {
-	q, err := newProjected(ctx, p.b, sums, &p.o)
-	if err != nil {
-		return nil, err
-	}
-	q.refit = p.Refitted()
-	return q.WithData(ctx, x, s)
 }

@@ -62,7 +62,7 @@ func newProjected(ctx context.Context, b *basis, sums *Sums, o *Options) (*Proje
 		return nil, err
 	}
 	if p.u = u; !ok {
-		return nil, &gp.NotPDError{What: "I + ΦΛΦᵀ", N: r, Reason: "the sums hold less data than was removed from them"}
+		return nil, &gp.NotPDError{What: "I + ΦΛΦᵀ", N: r, Reason: "the sums are those of no data"}
 	}
 	p.logDet = dense.LogDet(u)
 	// w = A'⁻¹c (E13), with one step of iterative refinement.

@@ -162,7 +162,7 @@ func (r *refit) expansion(at *newton.Point, sums *Sums) *expansion {
 // pass runs p from its next example on.
 func (r *refit) pass(ctx context.Context, p *pass) error {
 	n, e := r.x.Len(), p.to
-	f, a := newFeatures(r.b, n), newAdder(r.b, e.sums, n, r.b.c, 1)
+	f, a := newFeatures(r.b, n), newAdder(r.b, e.sums, n, r.b.c)
 	err := r.save.eachChunk(ctx, r.b, r.x, r.o, StageData, p.next, func(t chunk) error {
 		if err := r.checkOutputs(p.kind, t); err != nil {
 			return err

@@ -30,7 +30,7 @@ type Report struct {
 
 	// Sample compares the approximate with the exact posterior, both given a
 	// sample of the training data, over all outputs of the test examples. It is
-	// nil where ReportOptions ask for no sample, and for a subset of data.
+	// nil without a sample, and for a subset of data.
 	Sample *Comparison
 }
 
@@ -47,25 +47,14 @@ type Comparison struct {
 	RatioMin, RatioMedian, RatioMax float64
 }
 
-// ReportOptions are the options of Report. nil means no sample.
-type ReportOptions struct {
-	// Sample is the number of training examples given which both posteriors are
-	// compared. They are drawn without replacement; the exact posterior takes
-	// 8·(Sample·C)² bytes. 0 means no comparison, and N or more all examples.
-	Sample int
-	// Seed is the seed of the draw.
-	Seed uint64
-}
-
 // Report measures the error of the approximation on the test examples x. With a
-// sample, it computes the exact and the sparse posterior given the sample alone,
-// with the sites and inducing examples of p and the mean m + K_*n α. It fails with
-// the error of gp.Fit where the exact one needs more than Options.Memory.
-func (p *Posterior) Report(ctx context.Context, x *linearize.Batch, o *ReportOptions) (*Report, error) {
-	if o == nil {
-		o = &ReportOptions{}
-	}
-	if o.Sample < 0 {
+// sample of that many training examples, which it draws without replacement, it
+// computes the exact and the sparse posterior given the sample alone,
+// with the sites and inducing examples of p and the mean m + K_*n α. The exact one
+// takes 8·(sample·C)² bytes, and Report fails with the error of gp.Fit where that is
+// more than Options.Memory. A sample of 0 is none, and of N or more all examples.
+func (p *Posterior) Report(ctx context.Context, x *linearize.Batch, sample int, seed uint64) (*Report, error) {
+	if sample < 0 {
 		panic("sparse: negative sample")
 	}
 	r := &Report{Examples: p.sums.n, Inducing: p.b.z.Len(), Rows: p.b.rows(), Rank: p.Rank(), TraceError: p.TraceError()}
@@ -83,18 +72,18 @@ func (p *Posterior) Report(ctx context.Context, x *linearize.Batch, o *ReportOpt
 			r.ResidualMax = math.Max(r.ResidualMax, part)
 		}
 	}
-	if o.Sample == 0 || p.subset != nil {
+	if sample == 0 || p.subset != nil {
 		return r, nil
 	}
 	var err error
-	r.Sample, err = p.sample(ctx, x, o)
+	r.Sample, err = p.sample(ctx, x, sample, seed)
 	return r, err
 }
 
 // sample compares both posteriors given a sample of the training examples.
-func (p *Posterior) sample(ctx context.Context, x *linearize.Batch, o *ReportOptions) (*Comparison, error) {
+func (p *Posterior) sample(ctx context.Context, x *linearize.Batch, size int, seed uint64) (*Comparison, error) {
 	total := p.Data().Len()
-	rows := rand.New(rand.NewPCG(o.Seed, sampleStream)).Perm(total)[:min(o.Sample, total)]
+	rows := rand.New(rand.NewPCG(seed, sampleStream)).Perm(total)[:min(size, total)]
 	slices.Sort(rows)
 	train, err := linearize.Gather(ctx, p.Data(), rows)
 	if err != nil {

@@ -33,7 +33,7 @@ func TestReport(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
 		z := q.some(t)
 		p, e := q.fit(t, z, linear()), q.dense(t, q.Sites(t), z)
-		r := testref.Must(p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: q.N}))(t)
+		r := testref.Must(p.Report(t.Context(), q.Test, q.N, 0))(t)
 		require.Equal(t, []int{q.N, 7, 7 * q.C, 7 * q.C}, []int{r.Examples, r.Inducing, r.Rows, r.Rank})
 		require.Equal(t, p.TraceError(), r.TraceError)
 		left := plus(q.KTest, -1, product(e.zt.T(), inverse(t, e.zz), e.zt))
@@ -62,9 +62,9 @@ func TestReport(t *testing.T) {
 		require.Positive(t, want.ShiftMax)
 		require.LessOrEqual(t, want.ShiftRMS, want.ShiftMax)
 
-		some := testref.Must(p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: 9, Seed: 4}))(t)
+		some := testref.Must(p.Report(t.Context(), q.Test, 9, 4))(t)
 		require.Equal(t, 9, some.Sample.Examples)
-		none := testref.Must(p.Report(t.Context(), q.Test, nil))(t)
+		none := testref.Must(p.Report(t.Context(), q.Test, 0, 0))(t)
 		require.Nil(t, none.Sample)
 	})
 }
@@ -80,7 +80,7 @@ func requireComparison(t *testing.T, got, want *sparse.Comparison) {
 // With all examples inducing nothing is left to report.
 func TestReportOfExact(t *testing.T) {
 	q := problems(t)[5]
-	r, err := q.fit(t, q.all(t), linear()).Report(t.Context(), q.Train, &sparse.ReportOptions{Sample: 100})
+	r, err := q.fit(t, q.all(t), linear()).Report(t.Context(), q.Train, 100, 0)
 	require.NoError(t, err)
 	require.Less(t, r.TraceError, 1e-12)
 	require.Less(t, r.ResidualMax, 1e-9)
@@ -95,7 +95,7 @@ func TestReportOfSubset(t *testing.T) {
 	z := q.some(t)
 	_, s := q.rows(t, z.Rows)
 	p := testref.Must(sparse.FitSubset(t.Context(), q.Kernel, q.Train, s, z, nil))(t)
-	r := testref.Must(p.Report(t.Context(), q.Test, &sparse.ReportOptions{Sample: 5}))(t)
+	r := testref.Must(p.Report(t.Context(), q.Test, 5, 0))(t)
 	require.True(t, math.IsNaN(r.TraceError))
 	require.Nil(t, r.Sample)
 	require.Equal(t, 7, r.Examples)

@@ -40,9 +40,8 @@ type savedProjected struct {
 type approximation int
 
 const (
-	ofAllData approximation = iota
-	ofFITC                  // in version 3
-	ofSubset
+	ofAllData approximation = 0
+	ofSubset  approximation = 2
 )
 
 // savedData is a further JSON section of a stored Posterior.
@@ -71,7 +70,7 @@ func (p *Projected) Save(w *store.Writer) error {
 		M: b.z.Len(), C: b.c, P: b.z.Batch.P, Rank: b.rank(), N: p.sums.n, Rows: b.z.Rows, Inputs: o.inputs,
 		Directions: b.z.Directions != nil, Pivoted: b.g.Rows > 0, Known: b.known != nil})
 	k, factor := unscaled(b.k)
-	saved.Save(w, "sparse.", p.fields(savedVersion, &factor, b.z.Len(), b.per))
+	saved.Save(w, "sparse.", p.fields(&factor, b.z.Len(), b.per))
 	w.FloatRows("sparse.factors", func(yield func([]float64) bool) {
 		// Yield the rows of a matrix of rank rows and rank + 1 columns. Its lower triangle is L, or zeros
 		// where K_ZZ has no L. U is above it, shifted by one column to the right.
@@ -101,20 +100,17 @@ func (p *Projected) Save(w *store.Writer) error {
 
 // fields are the sums and what follows from them, for m inducing elements of per rows of K_ZZ each.
 // factor is on the prior variances of the kernel.
-func (p *Projected) fields(version int, factor *float64, m, per int) []saved.Field {
-	s, r, list := p.sums, p.sums.spec.rank, p.sums.list()
-	if version == 3 {
-		list = append(list, new(float64), new(float64)) // 0 except for FITC
-	}
+func (p *Projected) fields(factor *float64, m, per int) []saved.Field {
+	s, r := p.sums, p.sums.spec.rank
 	return []saved.Field{
-		saved.Scalars("scalars", append(list, &s.spec.trace, &p.logDet, factor)...),
+		saved.Scalars("scalars", append(s.list(), &s.spec.trace, &p.logDet, factor)...),
 		saved.Floats("gram", &s.gram, r, r), saved.Floats("rhs", &s.rhs, r), saved.Floats("square", &s.square, r),
 		saved.Floats("w", &p.w, r), saved.Floats("v", &p.v, m, per),
 	}
 }
 
 // LoadProjected returns the posterior that Projected.Save or Posterior.Save wrote.
-// k is the kernel that it was fitted with, before Options or At changed its prior
+// k is the kernel that it was fitted with, before At changed its prior
 // variances, and z are its inducing examples. It needs no training examples. The
 // loaded posterior predicts bit for bit what the saved one did. LoadProjected uses
 // Limits of o; the other options are the saved ones.
@@ -152,17 +148,11 @@ func newLoader(f *store.File, k ntk.Kernel, o *Options) *loader {
 	l.targets, l.o.Targets = l.o.Targets, nil
 	s := &l.about
 	l.JSON("about", s)
-	if s.Version != 3 {
-		saved.Version(l.Reader, s.Version, savedVersion)
-	}
-	switch {
-	case l.Err() != nil:
-	case s.Approximation == ofFITC:
-		l.Fail("fit it again with Nyström", "holds a posterior of FITC, which this version does not have")
-	case !s.possible():
+	saved.Version(l.Reader, s.Version, savedVersion)
+	if l.Err() == nil && !s.possible() {
 		l.Fail(saved.WriteAgain, saved.Impossible)
 	}
-	l.o.Mean, l.o.PrecisionByFraction = s.Mean, false
+	l.o.Mean = s.Mean
 	return l
 }
 
@@ -266,7 +256,7 @@ func (l *loader) projected(z *Inducing) *Projected {
 	o := sumsSpec{m: s.M, c: s.C, rank: r, inputs: s.Inputs}
 	p := &Projected{o: l.o, sums: &Sums{spec: o, n: s.N}, refit: s.Refit, ofSubset: s.Approximation == ofSubset, tile: tileBytes}
 	factor, factors := 1.0, l.Floats("factors", r, r+1)
-	if !saved.Load(l.Reader, p.fields(s.Version, &factor, s.M, s.per())) {
+	if !saved.Load(l.Reader, p.fields(&factor, s.M, s.per())) {
 		return nil
 	}
 	p.u = blas64.Triangular{Uplo: blas.Upper, Diag: blas.NonUnit, N: r, Stride: r + 1, Data: factors[1:]}
@@ -351,10 +341,9 @@ func (p *Posterior) Save(w *store.Writer) error {
 }
 
 // Load returns the posterior that Save wrote. k is the kernel that it was fitted
-// with, before PrecisionByFraction changed its prior variances, and x are its
-// training examples. z are its inducing examples; nil means that they are gathered
-// from x. The loaded posterior predicts bit for bit what the saved one did, also
-// after Add and Remove. Its use of o, of the store and of memory is that of
+// with, and x are its training examples. z are its inducing examples; nil means that they are gathered
+// from x. The loaded posterior predicts bit for bit what the saved one did.
+// Its use of o, of the store and of memory is that of
 // LoadProjected.
 //
 // Load reads the inputs of x once. It linearizes examples of x only where x is

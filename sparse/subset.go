@@ -15,11 +15,10 @@ import (
 // examples outside the subset are zero. Inducing pairs are an
 // error, because a site couples the outputs of an example.
 func FitSubset(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, z *Inducing, o *Options) (*Posterior, error) {
-	d, k, err := subsetOptions(k, x, z, o)
-	if err != nil {
+	if err := checkSubset(x, z); err != nil {
 		return nil, err
 	}
-	p, err := Fit(ctx, k, z.Batch, s, z.alone(), d)
+	p, err := Fit(ctx, k, z.Batch, s, z.alone(), o)
 	if err != nil {
 		return nil, err
 	}
@@ -28,35 +27,28 @@ func FitSubset(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Site
 
 // RefitSubset is Refit to the inducing examples z alone; y are their targets.
 func RefitSubset(ctx context.Context, k ntk.Kernel, x linearize.Source, y *gp.Targets, z *Inducing, o *Options) (*Posterior, error) {
-	d, k, err := subsetOptions(k, x, z, o)
-	if err != nil {
+	if err := checkSubset(x, z); err != nil {
 		return nil, err
 	}
-	p, err := Refit(ctx, k, z.Batch, y, z.alone(), d)
+	p, err := Refit(ctx, k, z.Batch, y, z.alone(), o)
 	if err != nil {
 		return nil, err
 	}
 	return p.withinData(x, z), nil
 }
 
-func subsetOptions(k ntk.Kernel, x linearize.Source, z *Inducing, o *Options) (*Options, ntk.Kernel, error) {
-	d := o.withDefaults()
+// checkSubset returns an error for inducing elements that are no examples of x.
+func checkSubset(x linearize.Source, z *Inducing) error {
 	if z.Len() == 0 {
-		return nil, nil, &CountError{M: 0, N: x.Len()}
+		return &CountError{M: 0, N: x.Len()}
 	}
 	if z.Pairs() {
-		return nil, nil, errSubsetPairs
+		return errSubsetPairs
 	}
 	if z.Rows == nil {
 		panic("sparse: a subset of data needs the rows of its examples")
 	}
-	if err := checkInducing(z, x.Len()); err != nil {
-		return nil, nil, err
-	}
-	if d.PrecisionByFraction {
-		k = scale(k, float64(x.Len())/float64(z.Len()))
-	}
-	return &d, k, nil
+	return checkInducing(z, x.Len())
 }
 
 // alone returns the inducing examples without their rows, as those of a posterior

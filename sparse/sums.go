@@ -49,11 +49,11 @@ func (s *scalars) list() []*float64 {
 	return []*float64{&s.logLik, &s.expansion, &s.trace, &s.residual, &s.weighted}
 }
 
-// add adds sign times t.
-func (s *scalars) add(t *scalars, sign float64) {
+// add adds t.
+func (s *scalars) add(t *scalars) {
 	from := t.list()
 	for i, to := range s.list() {
-		*to += sign * *from[i]
+		*to += *from[i]
 	}
 }
 
@@ -94,21 +94,15 @@ func (s *Sums) Clone() *Sums {
 
 // Merge adds t, the sums of other data, to s. It fails with a *MismatchError
 // where t belongs to other inducing examples or another prior.
-func (s *Sums) Merge(t *Sums) error { return s.combine(t, 1) }
-
-// Subtract subtracts t, the sums of data that are in s. Its errors are those of
-// Merge.
-func (s *Sums) Subtract(t *Sums) error { return s.combine(t, -1) }
-
-func (s *Sums) combine(t *Sums, sign float64) error {
+func (s *Sums) Merge(t *Sums) error {
 	if what := s.spec.differs(t.spec); what != "" {
 		return &MismatchError{What: what}
 	}
-	s.n += int(sign) * t.n
-	floats.AddScaled(s.gram, sign, t.gram)
-	floats.AddScaled(s.rhs, sign, t.rhs)
-	floats.AddScaled(s.square, sign, t.square)
-	s.add(&t.scalars, sign)
+	s.n += t.n
+	floats.Add(s.gram, t.gram)
+	floats.Add(s.rhs, t.rhs)
+	floats.Add(s.square, t.square)
+	s.add(&t.scalars)
 	return nil
 }
 
@@ -136,7 +130,6 @@ type adder struct {
 	b     *basis
 	c     int // outputs of an example
 	sums  *Sums
-	sign  float64
 	root  []float64 // Rᵀφ
 	diag  []float64 // k_ii
 	prior []float64 // m
@@ -144,9 +137,9 @@ type adder struct {
 	each  []scalars
 }
 
-func newAdder(b *basis, sums *Sums, n, c int, sign float64) *adder {
+func newAdder(b *basis, sums *Sums, n, c int) *adder {
 	rows := min(n, linearize.Tile(c)) * c
-	return &adder{b: b, c: c, sums: sums, sign: sign, root: make([]float64, rows*b.rank()), diag: make([]float64, rows*c),
+	return &adder{b: b, c: c, sums: sums, root: make([]float64, rows*b.rank()), diag: make([]float64, rows*c),
 		prior: make([]float64, rows), b0: make([]float64, rows), each: make([]scalars, rows/c)}
 }
 
@@ -175,25 +168,21 @@ func (a *adder) addWith(ctx context.Context, phi blas64.General, s sites.Arrays,
 		return err
 	}
 	// A' − I += Φ Λ Φᵀ, c += Φ b (E13)
-	if err := dense.SyrkContext(ctx, blas.Trans, a.sign, root, 1, a.sums.symmetric()); err != nil {
+	if err := dense.SyrkContext(ctx, blas.Trans, 1, root, 1, a.sums.symmetric()); err != nil {
 		return err
 	}
-	dense.Gemv(blas.Trans, a.sign, phi, dense.Vector(b), 1, dense.Vector(a.sums.rhs))
-	a.squares(phi)
-	for i := range n {
-		a.sums.add(&a.each[i], a.sign)
-	}
-	a.sums.n += int(a.sign) * n
-	return nil
-}
-
-// squares adds Σ φ∘φ.
-func (a *adder) squares(phi blas64.General) {
+	dense.Gemv(blas.Trans, 1, phi, dense.Vector(b), 1, dense.Vector(a.sums.rhs))
+	// Σ φ∘φ
 	for i := range phi.Rows {
-		for j, v := range phi.Data[i*phi.Stride:][:phi.Cols] {
-			a.sums.square[j] += a.sign * v * v
+		for j, v := range dense.Row(phi, i) {
+			a.sums.square[j] += v * v
 		}
 	}
+	for i := range n {
+		a.sums.add(&a.each[i])
+	}
+	a.sums.n += n
+	return nil
 }
 
 // example computes the rows of Rᵀφ and the scalars of one example.
@@ -336,9 +325,8 @@ func readSpec(b []byte) (o sumsSpec, n int, err error) {
 }
 
 // checked returns the data without their checksum. Data that do not begin with magic and
-// the version and have less than that many bytes, or are damaged, are an error. older, if
-// not nil, turns data of the version before into data of this one.
-func checked(data []byte, magic string, version uint32, least int, older func(body []byte) ([]byte, error)) ([]byte, error) {
+// the version and have less than that many bytes, or are damaged, are an error.
+func checked(data []byte, magic string, version uint32, least int) ([]byte, error) {
 	if len(data) < least+4 || string(data[:len(magic)]) != magic {
 		return nil, errors.New("sparse: the data are not those of Sums.MarshalBinary")
 	}
@@ -346,34 +334,16 @@ func checked(data []byte, magic string, version uint32, least int, older func(bo
 	if crc32.Checksum(body, castagnoli) != sum {
 		return nil, errors.New("sparse: the sums are damaged: their checksum is wrong")
 	}
-	switch v := binary.LittleEndian.Uint32(body[len(magic):]); {
-	case v == version-1 && older != nil:
-		return older(body)
-	case v != version:
-		return nil, fmt.Errorf("sparse: sums of version %d; this program reads version %d", v, version)
+	if v := binary.LittleEndian.Uint32(body[len(magic):]); v != version {
+		return nil, fmt.Errorf("sparse: sums of version %d; this program reads version %d; compute them again", v, version)
 	}
 	return body, nil
 }
 
-// sumsOfVersion2 turns sums of version 2 into those of version 3. They have the
-// approximation before the fingerprint of the inducing inputs, 1 for FITC and else 0, and
-// two more scalars, which are 0 except for FITC.
-func sumsOfVersion2(body []byte) ([]byte, error) {
-	const approximation, beyond = sumsHeader - 8, sumsHeader + 8*sumsScalars
-	if len(body) < beyond+24 {
-		return nil, errSumsSize
-	}
-	if binary.LittleEndian.Uint64(body[approximation:]) != 0 {
-		return nil, errFITC
-	}
-	body = slices.Delete(slices.Clone(body), approximation, approximation+8)
-	return slices.Delete(body, beyond, beyond+16), nil
-}
-
-// UnmarshalBinary reads sums that MarshalBinary wrote, also in version 2. Data that are cut
+// UnmarshalBinary reads sums that MarshalBinary wrote. Data that are cut
 // short, damaged or of another version are an error, and s is then unchanged.
 func (s *Sums) UnmarshalBinary(data []byte) error {
-	body, err := checked(data, sumsMagic, sumsVersion, sumsHeader, sumsOfVersion2)
+	body, err := checked(data, sumsMagic, sumsVersion, sumsHeader)
 	if err != nil {
 		return err
 	}

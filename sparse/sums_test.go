@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -83,36 +82,6 @@ func (q *problem) requireSamePosterior(t *testing.T, got, want interface {
 	requireNumber(t, "trace error", got.TraceError(), want.TraceError(), shardTol)
 }
 
-// Adding the rest of the data to a finished posterior, and removing what is
-// too much from one, give the posterior of the data that are left.
-func TestAddAndRemove(t *testing.T) {
-	each(t, func(t *testing.T, q *problem) {
-		z, o := q.some(t), linear()
-		want := q.fit(t, z, o)
-		head, headSites := q.rows(t, seq(0, 14))
-		tail, tailSites := q.rows(t, seq(14, q.N))
-
-		part := testref.Must(sparse.Fit(t.Context(), q.Kernel, head, headSites, &sparse.Inducing{Batch: z.Batch}, o))(t)
-		got := testref.Must(part.Add(t.Context(), tail, tailSites))(t)
-		q.requireSamePosterior(t, got, want)
-		requireClose(t, "α", vec(got.Alpha()), vec(want.Alpha()), 1e-9)
-		requireClose(t, "b", vec(got.PseudoTargets()), vec(want.PseudoTargets()), 1e-12)
-		require.Equal(t, q.N, got.Data().Len())
-		require.InDelta(t, want.Sites().LogLik, got.Sites().LogLik, 1e-9*abs(want.Sites().LogLik))
-
-		less := testref.Must(want.Remove(t.Context(), seq(14, q.N), tailSites))(t)
-		q.requireSamePosterior(t, less, part)
-		requireClose(t, "α", vec(less.Alpha()), vec(part.Alpha()), 1e-8)
-		require.Equal(t, 14, less.Data().Len())
-
-		b := q.builder(t, z, o)
-		require.NoError(t, b.Add(t.Context(), q.Train, q.Sites(t)))
-		require.NoError(t, b.Remove(t.Context(), tail, tailSites))
-		p := testref.Must(b.Posterior(t.Context()))(t)
-		q.requireSamePosterior(t, p, part)
-	})
-}
-
 func seq(lo, hi int) []int {
 	var s []int
 	for i := lo; i < hi; i++ {
@@ -186,32 +155,6 @@ func TestSumsBinaryIsChecked(t *testing.T) {
 	require.Equal(t, before, s)
 }
 
-// sumsOfVersion2 are sums as version 2 wrote them, of FITC or not.
-func sumsOfVersion2(data []byte, fitc byte) []byte {
-	const approximation, scalars = 8 + 4 + 4*8, 8 + 4 + 5*8 + 6*8
-	data = slices.Insert(slices.Clone(data), scalars, make([]byte, 16)...)
-	data = slices.Insert(data, approximation, fitc, 0, 0, 0, 0, 0, 0, 0)
-	data[8] = 2
-	return withChecksum(data)
-}
-
-// Sums of version 2 are read, but not those of FITC and damaged ones.
-func TestSumsOfVersion2(t *testing.T) {
-	q := problems(t)[5]
-	b := q.builder(t, q.some(t), nil)
-	require.NoError(t, b.Add(t.Context(), q.Train, q.Sites(t)))
-	data := testref.Must(b.Sums().MarshalBinary())(t)
-	var s sparse.Sums
-	was := sumsOfVersion2(data, 0)
-	require.NoError(t, s.UnmarshalBinary(was))
-	require.Equal(t, b.Sums(), &s)
-	require.EqualError(t, s.UnmarshalBinary(sumsOfVersion2(data, 1)), "sparse: the sums are those of FITC, which this version does not have")
-	for _, n := range []int{60, 100, len(was) - 8} {
-		require.Error(t, s.UnmarshalBinary(withChecksum(slices.Clone(was[:n]))), "%d bytes", n)
-	}
-	require.Equal(t, b.Sums(), &s)
-}
-
 // scaledKernel is a kernel times a factor, by nothing but BlockTo.
 type scaledKernel struct {
 	k interface {
@@ -234,30 +177,22 @@ func (s scaledKernel) DiagTo(dst *mat.Dense, b *linearize.Batch) {
 	dst.Scale(s.factor, dst)
 }
 
-// To add or remove nothing gives the posterior itself; to remove everything is
-// an error.
-func TestUpdateByNothing(t *testing.T) {
+// To add nothing changes nothing, and a posterior of no data has no training examples.
+func TestNoExamples(t *testing.T) {
 	each(t, func(t *testing.T, q *problem) {
-		p := q.fit(t, q.some(t), linear())
 		none := q.Train.Slice(0, 0)
 		for _, s := range []*gp.Sites{nil, {}} {
-			same := testref.Must(p.Remove(t.Context(), nil, s))(t)
-			require.Same(t, p, same)
-			same = testref.Must(p.Add(t.Context(), none, s))(t)
-			require.Same(t, p, same)
 			b := q.builder(t, q.some(t), linear())
 			require.NoError(t, b.Add(t.Context(), q.Train, q.Sites(t)))
 			require.NoError(t, b.Add(t.Context(), none, s))
-			require.NoError(t, b.Remove(t.Context(), none, s))
 			require.Equal(t, q.N, b.Sums().Len())
 		}
-		require.ErrorContains(t, testref.Err(p.Remove(t.Context(), seq(0, q.N), q.Sites(t))), "all training examples")
 		_, err := q.emptied(t).WithData(t.Context(), none, &gp.Sites{})
 		require.ErrorContains(t, err, "no training examples")
 	})
 }
 
-// emptied is a posterior from which all data were removed.
+// emptied is a posterior of no data.
 func (q *problem) emptied(t *testing.T) *sparse.Projected {
 	b := q.builder(t, q.some(t), linear())
 	return testref.Must(b.Posterior(t.Context()))(t)

@@ -82,7 +82,7 @@ func (t *Tile) Merge(u *Tile) error {
 	floats.Add(t.gram, u.gram)
 	floats.Add(t.rhs, u.rhs)
 	floats.Add(t.square, u.square)
-	t.add(&u.scalars, 1)
+	t.add(&u.scalars)
 	return nil
 }
 
@@ -151,7 +151,7 @@ func (t *Tile) MarshalBinary() ([]byte, error) {
 // UnmarshalBinary reads a tile that MarshalBinary wrote. Data that are cut short,
 // damaged or of another version are an error, and t is then unchanged.
 func (t *Tile) UnmarshalBinary(data []byte) error {
-	body, err := checked(data, tileMagic, tileVersion, tileHeader, nil)
+	body, err := checked(data, tileMagic, tileVersion, tileHeader)
 	if err != nil {
 		return err
 	}
