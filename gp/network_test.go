@@ -102,7 +102,7 @@ func TestTrainingSet(t *testing.T) {
 	unread.CheckRows([]int{0}, gather(2))
 	hidden := *x
 	hidden.X = nil
-	for _, s := range []gp.TrainingSet{of(&hidden), of(testkit.InTiles(&hidden, 3)), of(struct{ linearize.Source }{x}), of(linearize.Chain(linearize.Rebatch(struct{ linearize.Source }{x}, 2)))} {
+	for _, s := range []gp.TrainingSet{of(&hidden), of(testkit.InTiles(&hidden, 3)), of(struct{ linearize.Source }{x}), of(linearize.Rebatch(x, 2))} {
 		s.CheckRows([]int{0}, gather(2))
 	}
 	all := of(x)

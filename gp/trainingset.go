@@ -30,10 +30,11 @@ func NewTrainingSet(ctx context.Context, src linearize.Source, one *linearize.Ba
 		s.inputs = b.X
 		return s, nil
 	}
-	if !linearize.ReadsInputs(src) {
+	known, ok := src.(linearize.InputSource)
+	if !ok {
 		return s, nil
 	}
-	err := src.(linearize.InputSource).Inputs(ctx, func(x *mat.Dense, _ linearize.ModelFingerprint) error {
+	err := known.Inputs(ctx, func(x *mat.Dense, _ linearize.ModelFingerprint) error {
 		if x != nil {
 			for i := range dense.Count(x) {
 				s.sums = append(s.sums, vector.Hash(x.RawRowView(i)))

@@ -35,12 +35,7 @@ type Combiner interface {
 	Combine(w *mat.Dense) Source
 }
 
-var (
-	_ Combiner = (*stream)(nil)
-	_ Combiner = (*rebatched)(nil)
-	_ Combiner = chain(nil)
-	_ Combiner = (*without)(nil)
-)
+var _ Combiner = (*stream)(nil)
 
 // Combine returns the examples of src with K sums of outputs in place of their C outputs. Output k of example n is
 // Σ_c w_{nK+k,c} f_nc, with w N·K×C, which must not change afterwards. For a Combiner, such as the NewSource of a
@@ -52,13 +47,6 @@ func Combine(src Source, w *mat.Dense) Source {
 	}
 	return combined{src, w}
 }
-
-// A combinedGatherer is a Source that can gather sums of outputs without linearizing each output.
-type combinedGatherer interface {
-	GatherCombined(ctx context.Context, rows []int, w *mat.Dense) (*Batch, error)
-}
-
-var _ combinedGatherer = (*stream)(nil)
 
 // gatherCombined is the number of examples that are in memory with all their outputs while sums of outputs are
 // gathered.
@@ -73,8 +61,8 @@ func GatherCombined(ctx context.Context, src Source, rows []int, w *mat.Dense) (
 	if slices.Min(rows) < 0 || slices.Max(rows) >= src.Len() {
 		panic("linearize: gathered row out of range")
 	}
-	if g, ok := src.(combinedGatherer); ok {
-		return g.GatherCombined(ctx, rows, w)
+	if s, ok := src.(*stream); ok {
+		return s.gatherCombined(ctx, rows, w)
 	}
 	weights := func(lo, hi int) *mat.Dense { return dense.Slice(w, lo*k, hi*k) }
 	if _, ok := src.(Gatherer); !ok {
@@ -92,8 +80,8 @@ func GatherCombined(ctx context.Context, src Source, rows []int, w *mat.Dense) (
 	return Concat(parts...), nil
 }
 
-// GatherCombined implements combinedGatherer.
-func (s *stream) GatherCombined(ctx context.Context, rows []int, w *mat.Dense) (*Batch, error) {
+// gatherCombined is GatherCombined of a source made by NewSource.
+func (s *stream) gatherCombined(ctx context.Context, rows []int, w *mat.Dense) (*Batch, error) {
 	m, ok := s.model.(CombinedModel)
 	if !ok {
 		b, err := s.Gather(ctx, rows)
@@ -168,40 +156,6 @@ func (c *combinedStream) Batches(ctx context.Context, yield func(first int, b *B
 	return c.s.pass(ctx, yield, func(lo, hi int, x *mat.Dense) (*Batch, error) {
 		return c.model.LinearizeCombined(ctx, x, dense.Slice(c.w, lo*c.k, hi*c.k))
 	})
-}
-
-// Combine implements Combiner.
-func (r *rebatched) Combine(w *mat.Dense) Source { return Rebatch(Combine(r.src, w), r.size) }
-
-// Combine implements Combiner: each source of the chain gets its rows of the weights.
-func (c chain) Combine(w *mat.Dense) Source {
-	if c.Len() == 0 {
-		return combined{c, w}
-	}
-	k, at := sumsOfEach(w, c.Len()), 0
-	var parts []Source
-	for _, s := range c {
-		if n := s.Len(); n > 0 {
-			parts = append(parts, Combine(s, dense.Slice(w, at*k, (at+n)*k)))
-			at += n
-		}
-	}
-	return Chain(parts...)
-}
-
-// Combine implements Combiner: the dropped examples get weights of zero.
-func (w *without) Combine(weights *mat.Dense) Source {
-	if _, ok := w.src.(Combiner); !ok || w.Len() == 0 {
-		return combined{w, weights}
-	}
-	k := sumsOfEach(weights, w.Len())
-	_, c := weights.Dims()
-	all := mat.NewDense(w.src.Len()*k, c, nil)
-	for row := range w.Len() {
-		at := w.position(row)
-		dense.Slice(all, at*k, (at+1)*k).Copy(dense.Slice(weights, row*k, (row+1)*k))
-	}
-	return Without(Combine(w.src, all), w.drop)
 }
 
 // combine returns the batch with sums of the outputs, with weights w, N·K×C.

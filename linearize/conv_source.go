@@ -10,8 +10,7 @@ type FactoredModel interface {
 }
 
 // Factored returns the examples of src with a Conv for each convolution, as Kronecker factors need. It changes
-// sources made by NewSource from a FactoredModel, and sources made from these by Rebatch, Chain, Without and From.
-// It returns any other Source, such as a Batch, unchanged.
+// sources made by NewSource from a FactoredModel, and returns any other Source, such as a Batch, unchanged.
 func Factored(src Source) Source {
 	if f, ok := src.(interface{ factored() Source }); ok {
 		return f.factored()
@@ -28,15 +27,3 @@ func (s *stream) factored() Source {
 	f.model = m.Factored()
 	return &f
 }
-
-func (r *rebatched) factored() Source { return Rebatch(Factored(r.src), r.size) }
-
-func (c chain) factored() Source {
-	parts := make([]Source, len(c))
-	for i, s := range c {
-		parts[i] = Factored(s)
-	}
-	return Chain(parts...)
-}
-
-func (w *without) factored() Source { return Without(Factored(w.src), w.drop) }

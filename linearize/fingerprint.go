@@ -8,11 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/par"
 )
 
@@ -203,26 +201,9 @@ func eachInput(ctx context.Context, src Source, yield func(x *mat.Dense, m Model
 	return ordered(ctx, src, func(_ int, b *Batch) error { return yield(b.X, b.Model) })
 }
 
-// ReadsInputs tells whether src yields its inputs without linearizing anything.
-func ReadsInputs(src Source) bool {
-	switch s := src.(type) {
-	case *rebatched:
-		return ReadsInputs(s.src)
-	case *without:
-		return ReadsInputs(s.src)
-	case chain:
-		return !slices.ContainsFunc(s, func(s Source) bool { return !ReadsInputs(s) })
-	}
-	_, ok := src.(InputSource)
-	return ok
-}
-
 var (
 	_ InputSource = (*Batch)(nil)
 	_ InputSource = (*stream)(nil)
-	_ InputSource = (*rebatched)(nil)
-	_ InputSource = chain(nil)
-	_ InputSource = (*without)(nil)
 )
 
 // Inputs implements InputSource.
@@ -252,40 +233,6 @@ func (s *stream) Inputs(ctx context.Context, yield func(x *mat.Dense, m ModelFin
 		}
 	}
 	return ctx.Err()
-}
-
-// Inputs implements InputSource.
-func (r *rebatched) Inputs(ctx context.Context, yield func(x *mat.Dense, m ModelFingerprint) error) error {
-	return eachInput(ctx, r.src, yield)
-}
-
-// Inputs implements InputSource.
-func (c chain) Inputs(ctx context.Context, yield func(x *mat.Dense, m ModelFingerprint) error) error {
-	for _, s := range c {
-		if err := eachInput(ctx, s, yield); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Inputs implements InputSource.
-func (w *without) Inputs(ctx context.Context, yield func(x *mat.Dense, m ModelFingerprint) error) error {
-	row, drop := 0, w.drop
-	return eachInput(ctx, w.src, func(x *mat.Dense, m ModelFingerprint) error {
-		if x == nil {
-			return yield(nil, m)
-		}
-		for i := range dense.Count(x) {
-			if len(drop) > 0 && row == drop[0] {
-				drop = drop[1:]
-			} else if err := yield(dense.Slice(x, i, i+1), m); err != nil {
-				return err
-			}
-			row++
-		}
-		return nil
-	})
 }
 
 // ofOutput returns the fingerprint of the model with output c alone.

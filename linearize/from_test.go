@@ -24,11 +24,8 @@ func TestFrom(t *testing.T) {
 	net, x := convNet(t)
 	b := testref.Must(net.Linearize(t.Context(), x))(t)
 	stream := linearize.NewSource(net, 11, 4, rowsOf(x))
-	tail := linearize.NewSource(net, 6, 4, func(lo, hi int) (*mat.Dense, error) { return rowsOf(x)(lo+5, hi+5) })
 	for name, src := range map[string]linearize.Source{
 		"batch": b, "stream": stream, "foreign": hidden{stream}, "batched again": linearize.Rebatch(stream, 3),
-		"chain":           linearize.Chain(b.Slice(0, 2), b.Slice(2, 5), tail),
-		"without nothing": linearize.Without(stream, nil), "without some": linearize.Without(stream, []int{0, 3, 4, 10}),
 	} {
 		all, _ := collect(t, src)
 		for first := range src.Len() {
@@ -60,7 +57,7 @@ func TestFromLoadsNothingBefore(t *testing.T) {
 		}
 		return rowsOf(x)(lo, hi)
 	})
-	for _, src := range []linearize.Source{stream, linearize.Rebatch(stream, 3), linearize.Chain(stream), linearize.Without(stream, []int{10})} {
+	for _, src := range []linearize.Source{stream, linearize.Rebatch(stream, 3)} {
 		first = 11
 		collect(t, linearize.From(linearize.From(src, 3), 2))
 		require.Equal(t, 5, first)

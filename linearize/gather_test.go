@@ -22,8 +22,7 @@ type made struct {
 	rows []int
 }
 
-// madeSources returns a source of every derived kind. part returns a source of
-// rows [lo, hi) of 11.
+// madeSources returns a source of rows [lo, hi) of 11, as part returns it, and those that From makes of it.
 func madeSources(part func(lo, hi int) linearize.Source) []made {
 	span := func(lo, hi int) (rows []int) {
 		for i := lo; i < hi; i++ {
@@ -32,21 +31,10 @@ func madeSources(part func(lo, hi int) linearize.Source) []made {
 		return rows
 	}
 	all := part(0, 11)
-	chain := linearize.Chain(part(0, 4), part(4, 4), part(4, 11))
-	without := linearize.Without(all, []int{4, 0, 10, 5})
 	return []made{
-		{"rebatch", linearize.Rebatch(all, 3), span(0, 11)},
-		{"chain", chain, span(0, 11)},
-		{"chain of chains", linearize.Chain(linearize.Chain(part(0, 2)), linearize.Chain(part(2, 5), part(5, 11))), span(0, 11)},
-		{"without", without, []int{1, 2, 3, 6, 7, 8, 9}},
-		{"without nothing", linearize.Without(all, nil), span(0, 11)},
-		{"without of without", linearize.Without(without, []int{0, 3}), []int{2, 3, 7, 8, 9}},
-		{"chain and without", linearize.Chain(linearize.Without(chain, []int{3, 4}), without), []int{0, 1, 2, 5, 6, 7, 8, 9, 10, 1, 2, 3, 6, 7, 8, 9}},
+		{"all", all, span(0, 11)},
 		{"from", linearize.From(all, 3), span(3, 11)},
 		{"from twice", linearize.From(linearize.From(all, 3), 2), span(5, 11)},
-		{"from of a chain", linearize.From(chain, 3), span(3, 11)},
-		{"from of without", linearize.From(without, 2), []int{3, 6, 7, 8, 9}},
-		{"from of rebatch", linearize.From(linearize.Rebatch(all, 4), 5), span(5, 11)},
 	}
 }
 
@@ -65,22 +53,14 @@ func (l *loader) source(m linearize.Model, lo, hi int) linearize.Source {
 	})
 }
 
-// onlyGathers is a Source and a Gatherer without further methods.
-type onlyGathers struct{ linearize.Source }
-
-func (g onlyGathers) Gather(ctx context.Context, rows []int) (*linearize.Batch, error) {
-	return g.Source.(linearize.Gatherer).Gather(ctx, rows)
-}
-
-// Sources derived from Gatherers load only the wanted rows when they gather, and
-// give what a Batch of all examples gives, bit for bit. So do sums of outputs.
+// Sources load only the wanted rows when they gather, and give what a Batch of all examples gives, bit for bit. So do sums
+// of outputs.
 func TestGatherFromMadeSources(t *testing.T) {
 	net, x := convNet(t)
 	b := testref.Must(net.Linearize(t.Context(), x))(t)
 	l := &loader{x: x}
 	parts := map[string]func(lo, hi int) linearize.Source{
-		"streams":   func(lo, hi int) linearize.Source { return l.source(net, lo, hi) },
-		"gatherers": func(lo, hi int) linearize.Source { return onlyGathers{l.source(net, lo, hi)} },
+		"streams": func(lo, hi int) linearize.Source { return l.source(net, lo, hi) },
 	}
 	rng := rand.New(rand.NewPCG(4, 5))
 	for kind, part := range parts {
@@ -114,16 +94,12 @@ func TestGatherFromMadeSources(t *testing.T) {
 	}
 }
 
-// A source derived from one that is no Gatherer passes over that, and Gather works
-// on it too.
+// Gather works on a source that is no Gatherer too, by a pass.
 func TestGatherFromMadeOfOthers(t *testing.T) {
 	net, x := convNet(t)
 	b := testref.Must(net.Linearize(t.Context(), x))(t)
 	l := &loader{x: x}
 	for _, c := range madeSources(func(lo, hi int) linearize.Source {
-		if lo > 0 {
-			return l.source(net, lo, hi) // a Gatherer after one that is none
-		}
 		return bare{l.source(net, lo, hi)}
 	}) {
 		require.False(t, linearize.Gathers(c.src), c.name)
@@ -136,7 +112,7 @@ func TestGatherFromMadeOfOthers(t *testing.T) {
 	}
 	few := testref.Must(linearize.First(t.Context(), b, 100))(t)
 	require.Equal(t, 11, few.Len())
-	few = testref.Must(linearize.First(t.Context(), linearize.Chain(), 2))(t)
+	few = testref.Must(linearize.First(t.Context(), linearize.From(b, 11), 2))(t)
 	require.Nil(t, few)
 }
 
@@ -159,7 +135,7 @@ func (c *counted) LinearizeCombined(ctx context.Context, x, w *mat.Dense) (*line
 	return c.Network.LinearizeCombined(ctx, x, w)
 }
 
-// In sources derived from streams, sums of outputs take one backward pass for
+// In sources that load their examples, sums of outputs take one backward pass for
 // each sum instead of one for each output.
 func TestCombineMadeSources(t *testing.T) {
 	net, x := convNet(t)
@@ -188,6 +164,6 @@ func TestCombineMadeSources(t *testing.T) {
 			})
 		}
 	}
-	none := linearize.Combine(linearize.Chain(), new(mat.Dense))
+	none := linearize.Combine(linearize.From(b, 11), new(mat.Dense))
 	require.NoError(t, none.Batches(t.Context(), func(int, *linearize.Batch) error { panic("no examples") }))
 }

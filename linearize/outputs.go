@@ -19,8 +19,6 @@ func Outputs(ctx context.Context, x Source) (*mat.Dense, error) {
 	switch x := x.(type) {
 	case *Batch:
 		return x.F, ctx.Err()
-	case *rebatched:
-		return Outputs(ctx, x.src)
 	case *stream:
 		if m, ok := x.model.(Forwarder); ok {
 			return x.outputs(ctx, m)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sort"
 
 	"gonum.org/v1/gonum/mat"
 )
@@ -226,78 +225,4 @@ func (r *rebatched) Batches(ctx context.Context, yield func(first int, b *Batch)
 		return err
 	}
 	return flush()
-}
-
-// Chain returns the examples of several sources of one model, one source after the other.
-func Chain(sources ...Source) Source { return chain(sources) }
-
-// A chain is the result of Chain.
-type chain []Source
-
-func (c chain) Len() int {
-	n := 0
-	for _, s := range c {
-		n += s.Len()
-	}
-	return n
-}
-
-// Batches implements Source.
-func (c chain) Batches(ctx context.Context, yield func(first int, b *Batch) error) error {
-	before := 0
-	for _, s := range c {
-		err := ordered(ctx, s, func(first int, b *Batch) error { return yield(before+first, b) })
-		if err != nil {
-			return err
-		}
-		before += s.Len()
-	}
-	return nil
-}
-
-// Without returns the examples of src except those at the positions in drop, which may be in any order. It panics
-// for a position that occurs twice or is outside src.
-func Without(src Source, drop []int) Source {
-	w := &without{src: src, drop: slices.Sorted(slices.Values(drop))}
-	for i, r := range w.drop {
-		if r < 0 || r >= src.Len() || i > 0 && r == w.drop[i-1] {
-			panic("linearize: dropped rows repeat or are out of range")
-		}
-	}
-	return w
-}
-
-// A without is the result of Without.
-type without struct {
-	src  Source
-	drop []int // ascending
-}
-
-func (w *without) Len() int { return w.src.Len() - len(w.drop) }
-
-// position returns the position in src of example row of w.
-func (w *without) position(row int) int {
-	// drop[j]−j examples are kept before the j-th dropped one.
-	return row + sort.Search(len(w.drop), func(j int) bool { return w.drop[j]-j > row })
-}
-
-// Batches implements Source. It splits a batch of src where an example is dropped.
-func (w *without) Batches(ctx context.Context, yield func(first int, b *Batch) error) error {
-	dropped := 0
-	return ordered(ctx, w.src, func(first int, b *Batch) error {
-		for lo := 0; lo < b.Len(); {
-			hi, skip := b.Len(), 0
-			if dropped < len(w.drop) && w.drop[dropped]-first < hi {
-				hi, skip = w.drop[dropped]-first, 1
-			}
-			if lo < hi {
-				if err := yield(first+lo-dropped, b.Slice(lo, hi)); err != nil {
-					return err
-				}
-			}
-			dropped += skip
-			lo = hi + skip
-		}
-		return nil
-	})
 }

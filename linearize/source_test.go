@@ -62,33 +62,6 @@ func TestGather(t *testing.T) {
 	require.Panics(t, func() { linearize.Gather(t.Context(), b, nil) })
 }
 
-func TestChainAndWithout(t *testing.T) {
-	net, x := convNet(t)
-	b := testref.Must(net.Linearize(t.Context(), x))(t)
-	two := linearize.Chain(b.Slice(0, 4), linearize.NewSource(net, 7, 3, func(lo, hi int) (*mat.Dense, error) { return rowsOf(x)(lo+4, hi+4) }))
-	got, _ := collect(t, two)
-	require.Equal(t, whole(b), whole(got))
-
-	for _, drop := range [][]int{nil, {0}, {10}, {3, 4}, {4, 0, 10, 5}} {
-		kept := linearize.Without(two, drop)
-		var rows []int
-		for i := range 11 {
-			out := false
-			for _, d := range drop {
-				out = out || d == i
-			}
-			if !out {
-				rows = append(rows, i)
-			}
-		}
-		want := testref.Must(b.Gather(t.Context(), rows))(t)
-		got, _ := collect(t, kept)
-		require.Equal(t, whole(want), whole(got), "without %v", drop)
-	}
-	require.Panics(t, func() { linearize.Without(b, []int{1, 1}) })
-	require.Panics(t, func() { linearize.Without(b, []int{-1}) })
-}
-
 // Concat turns blocks of an unknown kind into Full blocks with the same Jacobian.
 func TestConcatOfAnyBlocks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -184,15 +157,13 @@ func (m columned) Linearize(_ context.Context, x *mat.Dense) (*linearize.Batch, 
 
 func (columned) Factored() linearize.Model { return columned{factors: true} }
 
-// Factored reaches the model through every source that is made of others, and keeps
-// the examples and the way to gather them.
+// Factored reaches the model of a source that loads its examples, and keeps the examples and the way to gather them.
 func TestFactored(t *testing.T) {
 	x := mat.NewDense(9, 2, nil)
 	x.Apply(func(i, j int, _ float64) float64 { return float64(2*i + j) }, x)
 	src := linearize.NewSource(columned{}, 9, 2, func(lo, hi int) (*mat.Dense, error) { return x.Slice(lo, hi, 0, 2).(*mat.Dense), nil })
 	for name, s := range map[string]linearize.Source{
-		"plain": src, "rebatched": linearize.Rebatch(src, 4), "chain": linearize.Chain(src, linearize.Rebatch(src, 3)),
-		"without": linearize.Without(src, []int{3, 5}), "from": linearize.From(src, 2), "rest": linearize.From(notSkipping{src}, 2),
+		"plain": src, "from": linearize.From(src, 2), "rest": linearize.From(notSkipping{src}, 2),
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := linearize.Factored(s)

@@ -28,10 +28,7 @@ type Squarer interface {
 	AddSquares(ctx context.Context, dst []float64, roots func(lo, hi int) *mat.Dense) error
 }
 
-var (
-	_ Squarer = (*stream)(nil)
-	_ Squarer = (*rebatched)(nil)
-)
+var _ Squarer = (*stream)(nil)
 
 // CanSquare implements Squarer.
 func (s *stream) CanSquare() bool {
@@ -57,15 +54,4 @@ func (s *stream) AddSquares(ctx context.Context, dst []float64, roots func(lo, h
 		}
 	}
 	return ctx.Err()
-}
-
-// CanSquare implements Squarer.
-func (r *rebatched) CanSquare() bool {
-	s, ok := r.src.(Squarer)
-	return ok && s.CanSquare()
-}
-
-// AddSquares implements Squarer.
-func (r *rebatched) AddSquares(ctx context.Context, dst []float64, roots func(lo, hi int) *mat.Dense) error {
-	return r.src.(Squarer).AddSquares(ctx, dst, roots)
 }
