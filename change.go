@@ -31,12 +31,6 @@ type Relabelled struct {
 	Label string
 }
 
-// FlipOptions are the options of SmallestFlip.
-type FlipOptions struct {
-	Most  int // training rows to leave out at most; 0 is a tenth
-	Tries int // sets to try at most; 0 is 100
-}
-
 // Without predicts the rows as Predict would had the training rows with these numbers, as of the file of the
 // data, not been there: the linearized model is fitted again without them, and the network's answer moves by
 // what its mean does. The posterior must be exact or kept. The trained parameters, at which the network is
@@ -110,13 +104,10 @@ func (p *Posterior) WithoutToFirstOrder(ctx context.Context, rows *Rows, trainin
 }
 
 // SmallestFlip looks for each of the rows for a small set of training rows without which its class is another: the
-// class of the largest mean. A smaller set may exist. The posterior must be exact or kept, and of classes. The options may
-// be nil.
-func (p *Posterior) SmallestFlip(ctx context.Context, rows *Rows, o *FlipOptions) ([]Flip, error) {
-	if o == nil {
-		o = &FlipOptions{}
-	}
-	to, err := p.changed(&ExplainOptions{SmallestFlip: o})
+// class of the largest mean. A smaller set may exist. The posterior must be exact or kept, and of classes. It leaves out at
+// most so many training rows, 0 for a tenth of them, and tries at most so many sets, 0 for 100.
+func (p *Posterior) SmallestFlip(ctx context.Context, rows *Rows, most, tries int) ([]Flip, error) {
+	to, err := p.changed(&ExplainOptions{SmallestFlip: true, FlipMost: most, FlipTries: tries})
 	if err != nil {
 		return nil, p.named(err)
 	}
@@ -156,14 +147,14 @@ type changed struct {
 func (p *Posterior) changed(o *ExplainOptions) (*changed, error) {
 	q := p.problem
 	switch {
-	case o.SmallestFlip != nil:
+	case o.SmallestFlip:
 		if q.Task.Classes == nil {
 			return nil, option.Errorf("{smallest-flip} looks for another class, but %s has %s, and no class; use {without}", q.Model.Name, q.Task.Predicts())
 		}
-		if n := q.Examples.Train.Len(); o.SmallestFlip.Most >= n {
-			return nil, option.Errorf("{flip-most=%d}: there are %d training rows, of which some must be left; give at most %d", o.SmallestFlip.Most, n, n-1)
+		if n := q.Examples.Train.Len(); o.FlipMost >= n {
+			return nil, option.Errorf("{flip-most=%d}: there are %d training rows, of which some must be left; give at most %d", o.FlipMost, n, n-1)
 		}
-		return &changed{flag: "{smallest-flip}", search: &counterfactual.FlipOptions{Most: o.SmallestFlip.Most, Tries: o.SmallestFlip.Tries}}, nil
+		return &changed{flag: "{smallest-flip}", search: &counterfactual.FlipOptions{Most: o.FlipMost, Tries: o.FlipTries}}, nil
 	case len(o.Without) > 0:
 		at, err := p.leftOut("{without}", o.Without)
 		return &changed{flag: "{without}", at: at, says: Changed{Rows: o.Without}}, err

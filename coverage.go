@@ -14,14 +14,9 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// coverageFlags ask for an interval or a set of classes for each row.
-type coverageFlags struct{ Share *float64 } // nil where not given
-
-// Suits refuses a share that n training rows, which may be a sample, cannot give, and a problem of several labels or targets a row.
-func (s *coverageFlags) Suits(p *problem, n int, which string) error {
-	if s.Share == nil {
-		return nil
-	}
+// suitsCoverage refuses a share that n training rows, which may be a sample, cannot give, and a problem of several labels or
+// targets a row.
+func (p *problem) suitsCoverage(share float64, n int, which string) error {
 	if _, targets := p.Examples.Y.Dims(); targets > 1 && p.Task.Classes == nil {
 		what := "target"
 		if p.Task.MultiLabel() {
@@ -29,8 +24,8 @@ func (s *coverageFlags) Suits(p *problem, n int, which string) error {
 		}
 		return job.FullErrorf("{coverage} is for one class or target a row, but the rows of %s have several %ss; leave it out, or take one %[2]s at a time, by a network with one output", p.Examples.Data.Source, what)
 	}
-	if _, err := score.JackknifeRank(n, *s.Share); err != nil {
-		return job.FullErrorf("{coverage=%v}: there are N = %d %s, which give at most N/(N+1) = %.6g; give less, or more training rows", *s.Share, n, which, float64(n)/float64(n+1))
+	if _, err := score.JackknifeRank(n, share); err != nil {
+		return job.FullErrorf("{coverage=%v}: there are N = %d %s, which give at most N/(N+1) = %.6g; give less, or more training rows", share, n, which, float64(n)/float64(n+1))
 	}
 	return nil
 }
@@ -47,28 +42,24 @@ type covered struct {
 	each func(ctx context.Context, b *linearize.Batch, do func(t int, mean *mat.Dense) error) error
 }
 
-// Prepare scores training rows that are left out, or the held-out rows where the posterior was calibrated by them. It
-// returns nil where no coverage was asked for.
-func (s *coverageFlags) Prepare(ctx context.Context, c *job.Job, p *problem, q *solution) (*covered, error) {
-	if s.Share == nil {
-		return nil, nil
-	}
+// covers scores training rows that are left out, or the held-out rows where the posterior was calibrated by them.
+func (q *solution) covers(ctx context.Context, c *job.Job, p *problem, share float64) (*covered, error) {
 	defer c.Clear()
-	k := &covered{Share: *s.Share, task: p.Task, from: "loo"}
+	k := &covered{Share: share, task: p.Task, from: "loo"}
 	score := k.leaveOut
 	if q.Calibration != nil && q.Calibration.Method == "heldout" {
 		k.from, score = "heldout", k.holdOut
 	}
-	if err := score(ctx, c, p, q, s); err != nil {
+	if err := score(ctx, c, p, q); err != nil {
 		return nil, err
 	}
 	return k, c.EndPart(ctx, "factorize")
 }
 
 // leaveOut scores training rows by predictions without themselves: jackknife+.
-func (k *covered) leaveOut(ctx context.Context, c *job.Job, p *problem, q *solution, s *coverageFlags) error {
+func (k *covered) leaveOut(ctx context.Context, c *job.Job, p *problem, q *solution) error {
 	rows := q.leftOut(p)
-	if err := s.Suits(p, len(rows), "training rows to leave out"); err != nil {
+	if err := p.suitsCoverage(k.Share, len(rows), "training rows to leave out"); err != nil {
 		return err
 	}
 	e, err := explain.New(q.Dual, q.Kernel, &explain.Options{Limits: linearize.Limits{Memory: p.Limits.Memory, Progress: func(_ string, done, total int) { c.Show("leave-one-out", done, total) }}})
@@ -91,12 +82,12 @@ func (k *covered) leaveOut(ctx context.Context, c *job.Job, p *problem, q *solut
 
 // holdOut scores rows that were not trained on: split conformal prediction, which is jackknife+ where no prediction
 // depends on the scored rows.
-func (k *covered) holdOut(ctx context.Context, c *job.Job, p *problem, q *solution, s *coverageFlags) error {
+func (k *covered) holdOut(ctx context.Context, c *job.Job, p *problem, q *solution) error {
 	rows, err := p.HeldOut("{coverage} with {calibrate=heldout}", "score")
 	if err != nil {
 		return err
 	}
-	if err := s.Suits(p, rows.Len(), "held-out rows"); err != nil {
+	if err := p.suitsCoverage(k.Share, rows.Len(), "held-out rows"); err != nil {
 		return err
 	}
 	m, err := q.heldOutMoments(ctx, c, p, rows, false)

@@ -717,7 +717,7 @@ func ExamplePosterior_SmallestFlip() {
 	ctx := context.Background()
 	p := digits(ctx)
 	defer p.Close()
-	flip := must(p.SmallestFlip(ctx, must(p.TestRows(ctx, 24)), nil))[0]
+	flip := must(p.SmallestFlip(ctx, must(p.TestRows(ctx, 24)), 0, 0))[0]
 	fmt.Println(flip.Found, len(flip.Rows), p.ClassName(flip.Class))
 	// Output:
 	// true 1 4
@@ -908,12 +908,26 @@ func ExamplePosterior_Export() {
 	defer os.RemoveAll(dir)
 	p := digits(ctx)
 	defer p.Close()
-	e := must(p.Export(ctx, filepath.Join(dir, "explained.onnx"), nil))
+	e := must(p.Export(ctx, filepath.Join(dir, "explained.onnx"), 0))
 	fmt.Println(e.Outputs)
 	fmt.Println(e.Errors["probability"] < 1e-9)
 	// Output:
 	// [mean covariance probability probability_sd novelty novelty_rank term term_row term_sum]
 	// true
+}
+
+// The page takes onnxruntime-web from a folder, and does without a server.
+func ExamplePosterior_ExportPage() {
+	ctx := context.Background()
+	dir := must(os.MkdirTemp("", "funcgp"))
+	defer os.RemoveAll(dir)
+	p := digits(ctx)
+	defer p.Close()
+	graph := filepath.Join(dir, "explained.onnx")
+	must(p.Export(ctx, graph, 5))
+	err := p.ExportPage(ctx, filepath.Join(dir, "draw.html"), graph, dir)
+	fmt.Println(err != nil, "as npm's package is not in the folder")
+	// Output: true as npm's package is not in the folder
 }
 
 func ExamplePosterior_TestRows() {
@@ -1140,7 +1154,7 @@ func ExampleMerge() {
 		r := must(pass.WritePart(ctx, shard.Part{Number: i, Of: 2}, file(fmt.Sprint(i))))
 		fmt.Println(r.Part, r.Examples, "rows")
 	}
-	p := must(funcgp.Merge(ctx, []string{file("0"), file("1")}, nil))
+	p := must(funcgp.Merge(ctx, []string{file("0"), file("1")}, nil, "", "", nil))
 	defer p.Close()
 	fmt.Println(p.Info().Method, p.Info().Examples)
 	// Output:

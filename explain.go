@@ -57,7 +57,9 @@ type ExplainOptions struct {
 	// set that is looked for.
 	Without      []int
 	Flip         []Relabelled
-	SmallestFlip *FlipOptions
+	SmallestFlip bool
+	FlipMost     int // rows of that set at most; 0 is a tenth of the training rows
+	FlipTries    int // sets to try at most; 0 is 100
 
 	// Merged are the explanations of each row in place of a pass over the training rows: those by ExplainPart of all
 	// parts of the training rows, which explain.Merge joined.

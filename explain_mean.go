@@ -43,7 +43,7 @@ func ExplainMean(ctx context.Context, list []*Posterior, rows *Rows, o *ExplainO
 	for _, one := range []struct {
 		flag  option.Text
 		given bool
-	}{{"{without}", len(o.Without) > 0}, {"{flip}", len(o.Flip) > 0}, {"{smallest-flip}", o.SmallestFlip != nil}, {"{by-layer}", o.ByLayer}, {"{influence}", o.Influence}} {
+	}{{"{without}", len(o.Without) > 0}, {"{flip}", len(o.Flip) > 0}, {"{smallest-flip}", o.SmallestFlip}, {"{by-layer}", o.ByLayer}, {"{influence}", o.Influence}} {
 		if one.given {
 			return nil, p.named(option.Errorf("%s is for one network, not for the mean of %d; give it with one of them", one.flag, len(list)))
 		}

@@ -42,7 +42,7 @@ func TestLabels(t *testing.T) {
 		}
 		require.InDelta(t, float64(late.ContributionSum), sum, 1e-9)
 		require.InDelta(t, float64(e.Prediction.Mean[2]), float64(late.PriorMean)+sum+float64(late.Remainder), 1e-9)
-		_, err := p.SmallestFlip(t.Context(), rows, nil)
+		_, err := p.SmallestFlip(t.Context(), rows, 0, 0)
 		require.ErrorContains(t, err, "and no class; use")
 		for _, err := range p.Predictions(t.Context(), rows, &funcgp.PredictOptions{Coverage: .9}) {
 			require.ErrorContains(t, err, "several labels")

@@ -38,7 +38,7 @@ func meanings(p *problem, o *ExplainOptions, networks int) map[string]string {
 		m["without"] = changed
 	case len(o.Flip) > 0:
 		m["flip"] = changed
-	case o.SmallestFlip != nil:
+	case o.SmallestFlip:
 		m["smallest_flip"] = changed
 	}
 	return m

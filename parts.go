@@ -108,38 +108,31 @@ func (s *Pass) report(path string) *result.Part {
 	return r
 }
 
-// MergeOptions are the options of Merge. The zero value is the default.
-type MergeOptions struct {
-	OpenOptions              // Fit.Calibrate is for the posterior of all parts
-	Inducing    string       // file of the pass where it is not where it was when the parts were computed
-	Sums        *sparse.Sums // of all parts, where the files are those of WriteApart; else nil
-	// Dir is a folder for a temporary file of 8·N·C·(3 + C) bytes for N training rows and C outputs, until Close; "" is
-	// the system's.
-	Dir string
-}
-
-// Merge makes a posterior of the files of all parts of a pass, in any order. The options may be nil. A part that is
-// missing, there twice, damaged or of another pass is refused by the name of its file.
-func Merge(ctx context.Context, files []string, o *MergeOptions) (*Posterior, error) {
+// Merge makes a posterior of the files of all parts of a pass, in any order. A part that is missing, there twice, damaged or
+// of another pass is refused by the name of its file. sums are those of all parts, where the files are of WriteApart, else
+// nil; inducing is the file of the pass, "" where that is where it was when the parts were computed; and dir is a folder for
+// a temporary file of 8·N·C·(3 + C) bytes for N training rows and C outputs, until Close, "" for the system's. The options
+// may be nil; Fit.Calibrate is for the posterior of all parts.
+func Merge(ctx context.Context, files []string, sums *sparse.Sums, inducing, dir string, o *OpenOptions) (*Posterior, error) {
 	if o == nil {
-		o = &MergeOptions{}
+		o = &OpenOptions{}
 	}
 	open := func(files []string, _ *sparse.Sums) (*shard.Set, error) { return shard.Open(files) }
-	if o.Sums != nil {
+	if sums != nil {
 		open = shard.OpenApart
 	}
-	set, err := open(files, o.Sums)
+	set, err := open(files, sums)
 	if err != nil {
 		return nil, named(err)
 	}
-	s, err := startFrom(ctx, set.Paths()[0], shardKind, &o.OpenOptions)
+	s, err := startFrom(ctx, set.Paths()[0], shardKind, o)
 	if err != nil {
 		return nil, err
 	}
 	var post *solution
-	pass, err := mergePass(ctx, s.job, s.problem, o.Inducing, o.Fit.Calibrate)
+	pass, err := mergePass(ctx, s.job, s.problem, inducing, o.Fit.Calibrate)
 	if err == nil {
-		post, err = pass.Merge(ctx, set, o.Dir)
+		post, err = pass.Merge(ctx, set, dir)
 	}
 	if err != nil {
 		s.Close()

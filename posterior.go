@@ -276,7 +276,7 @@ func (p *Posterior) Save(ctx context.Context, path string, o *SaveOptions) error
 		return err
 	}
 	defer end()
-	if err := p.post.Save(ctx, p.job, path, p.fit, saveOptions{Inputs: o.Inputs, Bundle: o.Bundle, Without: o.WithoutInputs}); err != nil {
+	if err := p.post.Save(ctx, p.job, path, p.fit, *o); err != nil {
 		return named(err)
 	}
 	return nil

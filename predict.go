@@ -126,8 +126,7 @@ func (k *covering) suits(p *Posterior, coverage float64) error {
 	case !(coverage > 0 && coverage < 1):
 		return option.Errorf("{coverage=%v} must be between 0 and 1", coverage)
 	}
-	asks := coverageFlags{Share: &coverage}
-	return asks.Suits(p.problem, p.problem.Examples.Train.Len(), "training rows")
+	return p.problem.suitsCoverage(coverage, p.problem.Examples.Train.Len(), "training rows")
 }
 
 // of is what regions of a coverage come from; nil for a coverage of 0.
@@ -140,8 +139,7 @@ func (k *covering) of(ctx context.Context, p *Posterior, coverage float64) (*cov
 	if k.latest != nil && k.latest.Share == coverage {
 		return k.latest, nil
 	}
-	asks := coverageFlags{Share: &coverage}
-	found, err := asks.Prepare(ctx, job.FromContext(ctx), p.problem, p.post)
+	found, err := p.post.covers(ctx, job.FromContext(ctx), p.problem, coverage)
 	if err == nil {
 		k.latest = found
 	}

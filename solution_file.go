@@ -32,14 +32,6 @@ func (q *solution) header(ctx context.Context, r result.Fit) (savedHeader, func(
 	return head, writePrior, err
 }
 
-// saveOptions say what a file holds beside the posterior.
-type saveOptions struct {
-	Inputs bool // the training inputs
-	Bundle bool // the training inputs and the network, so that nothing else is needed
-	// Without leaves out of a bundle all training inputs but the inducing rows'.
-	Without bool
-}
-
 // checkWithout refuses to leave out training inputs that predictions need.
 func checkWithout(method, selection string) error {
 	if isSparse(method) && selection != result.SelectStrength {
@@ -49,14 +41,14 @@ func checkWithout(method, selection string) error {
 }
 
 // Save writes the posterior to a file, and deletes the checkpoint of its fit. r is its report.
-func (q *solution) Save(ctx context.Context, c *job.Job, path string, r result.Fit, o saveOptions) error {
+func (q *solution) Save(ctx context.Context, c *job.Job, path string, r result.Fit, o SaveOptions) error {
 	p := q.Problem
 	if p.Withheld() {
 		return job.FullErrorf("%s cannot be written: training inputs were left out of the file that the posterior is from; copy that file, or give {data} with the training data", path)
 	}
 	if p.Saved != nil { // what is written again is what it was
 		h := &p.Saved.Header
-		o.Inputs, o.Bundle, o.Without = o.Inputs || h.Inputs, o.Bundle || h.Bundle, o.Without || h.Without
+		o.Inputs, o.Bundle, o.WithoutInputs = o.Inputs || h.Inputs, o.Bundle || h.Bundle, o.WithoutInputs || h.Without
 	}
 	if p.Joined() && !o.Inputs && !o.Bundle {
 		o.Inputs = true
@@ -68,14 +60,14 @@ func (q *solution) Save(ctx context.Context, c *job.Job, path string, r result.F
 		return err
 	}
 	var held []int // nil for all
-	if o.Without {
+	if o.WithoutInputs {
 		if err := checkWithout(q.How.Name, q.How.selection); err != nil {
 			return err
 		}
 		held = q.How.inducing
 	}
 	inputs := o.Inputs || o.Bundle
-	head.Inputs, head.Bundle, head.Without = inputs && !o.Without, o.Bundle, o.Without
+	head.Inputs, head.Bundle, head.Without = inputs && !o.WithoutInputs, o.Bundle, o.WithoutInputs
 	if o.Bundle && head.Remembered != nil { // no path of this machine
 		r := head.Remembered
 		r.Model, r.Weight, r.Files, r.Test, r.Valid = "", nil, nil, "", ""

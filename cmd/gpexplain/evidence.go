@@ -13,8 +13,10 @@ import (
 )
 
 type evidenceVerb struct {
-	common   flags.Common
-	optimize optimizeFlags
+	common           flags.Common
+	o                funcgp.EvidenceOptions
+	optimize, gPrior bool
+	form, html       string
 }
 
 func evidenceCommand(con *console.Console) *cobra.Command {
@@ -59,21 +61,25 @@ evidence of the network, rows, prior and method of that file.`,
 }
 
 func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
-	post, err := s.common.Posterior(ctx, func(o *funcgp.FitOptions) { o.AtTheta, o.Prior.G = true, s.optimize.gPrior })
+	post, err := s.common.Posterior(ctx, func(o *funcgp.FitOptions) { o.AtTheta, o.Prior.G = true, s.gPrior })
 	if err != nil {
 		return err
 	}
-	e, err := post.Evidence(ctx, s.optimize.options(c.JSON))
+	s.o.Gradient, s.o.Curve = c.JSON || s.html != "", s.html != ""
+	if s.optimize {
+		s.o.Maximize = s.form
+	}
+	e, err := post.Evidence(ctx, &s.o)
 	if err != nil {
 		return err
 	}
-	if s.optimize.html != "" {
+	if s.html != "" {
 		page := &report.EvidencePage{Evidence: e}
 		if page.Origin, err = originOf(ctx, c, post, true); err != nil {
 			return err
 		}
 		page.Timings = c.TimingsSoFar()
-		if err := writeFile(c, s.optimize.html, page.WriteHTML); err != nil {
+		if err := writeFile(c, s.html, page.WriteHTML); err != nil {
 			return err
 		}
 	}
@@ -83,31 +89,16 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 	return report.EvidenceText(c.Out, e)
 }
 
-// optimizeFlags say which variances are looked for, and where the result goes.
-type optimizeFlags struct {
-	asked, perLayer, apart, gPrior, keepNoise bool
-	form, out, html                           string
-}
-
 func (s *evidenceVerb) add(c *cobra.Command) {
-	f, o := c.Flags(), &s.optimize
-	f.BoolVar(&o.asked, "optimize", false, "find the prior variance, and the noise variance of the gaussian likelihood, under which the evidence is highest")
-	f.BoolVar(&o.perLayer, "per-layer", false, "with --optimize: find a variance for each layer")
-	f.BoolVar(&o.apart, "normalized-apart", false, "with --optimize: find one variance for the layers before a normalization and one for the others")
-	f.BoolVar(&o.gPrior, "g-prior", false, "take the prior variance of each parameter from the data, g over its mean Fisher information, with g = 1, or the best with --optimize")
-	f.StringVar(&o.form, "form", "refit", "the `EVIDENCE` that --optimize maximizes: refit, at the optimum of the linearized model, found anew for each prior; held-sites, there with the curvature of the likelihood at the trained parameters, for normalized networks; linear-gaussian, or at-theta, both at the trained parameters")
-	f.BoolVar(&o.keepNoise, "keep-noise", false, "with --optimize: keep the noise variance of the gaussian likelihood")
-	f.StringVarP(&o.out, "out", "o", "", "with --optimize: write the prior that was found to `FILE`, for --prior")
-	f.StringVar(&o.html, "html", "", "write the evidence over the prior precision as a page to `FILE`")
+	f, o := c.Flags(), &s.o
+	f.BoolVar(&s.optimize, "optimize", false, "find the prior variance, and the noise variance of the gaussian likelihood, under which the evidence is highest")
+	f.BoolVar(&o.PerLayer, "per-layer", false, "with --optimize: find a variance for each layer")
+	f.BoolVar(&o.NormalizedApart, "normalized-apart", false, "with --optimize: find one variance for the layers before a normalization and one for the others")
+	f.BoolVar(&s.gPrior, "g-prior", false, "take the prior variance of each parameter from the data, g over its mean Fisher information, with g = 1, or the best with --optimize")
+	f.StringVar(&s.form, "form", "refit", "the `EVIDENCE` that --optimize maximizes: refit, at the optimum of the linearized model, found anew for each prior; held-sites, there with the curvature of the likelihood at the trained parameters, for normalized networks; linear-gaussian, or at-theta, both at the trained parameters")
+	f.BoolVar(&o.KeepNoise, "keep-noise", false, "with --optimize: keep the noise variance of the gaussian likelihood")
+	f.StringVarP(&o.PriorFile, "out", "o", "", "with --optimize: write the prior that was found to `FILE`, for --prior")
+	f.StringVar(&s.html, "html", "", "write the evidence over the prior precision as a page to `FILE`")
 	flags.Method(c)
 	flags.Posterior(c)
-}
-
-// options ask for what is shown.
-func (o *optimizeFlags) options(json bool) *funcgp.EvidenceOptions {
-	e := &funcgp.EvidenceOptions{Gradient: json || o.html != "", PerLayer: o.perLayer, NormalizedApart: o.apart, KeepNoise: o.keepNoise, PriorFile: o.out, Curve: o.html != ""}
-	if o.asked {
-		e.Maximize = o.form
-	}
-	return e
 }

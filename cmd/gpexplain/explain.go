@@ -10,7 +10,6 @@ import (
 
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
-	"github.com/funcgp/funcgp/explain"
 	"github.com/funcgp/funcgp/explain/report"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
@@ -23,16 +22,12 @@ type explainVerb struct {
 	common flags.Common
 
 	which           funcgp.Query
-	change          changeFlags
-	top             int
-	byLayer         bool
-	influence       bool
+	o               funcgp.ExplainOptions // Merged where all parts take the place of a pass over the data
+	without, flip   string
 	terms, contrast string
 	html, csv       string
 	sources         []funcgp.Source // the networks, found by check
-
-	part   partFlags
-	merged [][]explain.Explanation // of all parts, in place of a pass over the data; nil for a pass
+	part            partFlags
 }
 
 // kernels are the values of --terms.
@@ -87,17 +82,17 @@ error bar of a term is its standard error over the networks, which were trained 
 func (s *explainVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	flags.Rows(c, &s.which, "explain", "the first kept one")
-	f.IntVar(&s.top, "top", 8, "list the `K` largest terms")
+	f.IntVar(&s.o.Top, "top", 8, "list the `K` largest terms")
 	flags.Method(c)
 	flags.Answer(c)
 	flags.Tune(c)
 	flags.Posterior(c)
 	flags.Calibration(c)
-	s.change.add(c)
+	s.addChange(c)
 	f.StringVar(&s.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")
 	f.StringVar(&s.contrast, "contrast", "", "for two classes `A,B`, explain why A rather than B (default the predicted class and the next most probable); for a regression, two outputs")
-	f.BoolVar(&s.byLayer, "by-layer", false, "split every term and the sum by the layers of the network through whose parameters it comes")
-	f.BoolVar(&s.influence, "influence", false, "tell for each listed row what it does together with many: the output with the row less without it, the other rows at half of their weight; it takes another factor of the kernel (--method exact or kept)")
+	f.BoolVar(&s.o.ByLayer, "by-layer", false, "split every term and the sum by the layers of the network through whose parameters it comes")
+	f.BoolVar(&s.o.Influence, "influence", false, "tell for each listed row what it does together with many: the output with the row less without it, the other rows at half of their weight; it takes another factor of the kernel (--method exact or kept)")
 	s.part.add(c, "write what part `I/N` of the training rows contributes, 0/N to N-1/N, for gpexplain merge")
 	f.StringVar(&s.html, "html", "", "write a page to `FILE`")
 	f.StringVar(&s.csv, "csv", "", "write the listed terms of all rows as a table to `FILE`: numbers but similarity are in the unit of the output, and a positive value raises it")
@@ -119,7 +114,7 @@ func (s *explainVerb) check(c *cobra.Command) error {
 			return job.Usagef("--%s is for one network, not for the mean of %d; give it with one of them", name, len(s.sources))
 		}
 	}
-	if err := s.change.check(); err != nil {
+	if err := s.checkChange(); err != nil {
 		return err
 	}
 	return funcgp.CheckContrast(s.common.Data, s.common.File, s.contrast)
@@ -133,24 +128,17 @@ func (s *explainVerb) files() (list []job.FlagPath) {
 	return list
 }
 
-// options say what is explained.
-func (s *explainVerb) options() (*funcgp.ExplainOptions, error) {
-	o := &funcgp.ExplainOptions{Top: s.top, Raw: s.terms == "raw", ByLayer: s.byLayer, Influence: s.influence, Page: s.html != "", Merged: s.merged}
-	s.change.ask(o)
-	return o, o.Contrast(s.contrast)
-}
-
 func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	ctx = job.NewContext(ctx, c.Job)
+	s.o.Raw, s.o.Page = s.terms == "raw", s.html != ""
+	if err := s.o.Contrast(s.contrast); err != nil {
+		return err
+	}
 	if len(s.sources) > 1 {
 		return s.runSeveral(ctx, c)
 	}
 	if s.part.text != "" {
 		return s.writePart(ctx, c)
-	}
-	o, err := s.options()
-	if err != nil {
-		return err
 	}
 	session, err := s.common.Session(ctx)
 	if err != nil {
@@ -165,7 +153,7 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	return s.tabulate(ctx, c, []*funcgp.Posterior{post}, rows, func(show func(i int, x *funcgp.Explanation) error) error {
-		return post.EachExplanation(ctx, rows, o, show)
+		return post.EachExplanation(ctx, rows, &s.o, show)
 	})
 }
 
@@ -179,7 +167,7 @@ func (s *explainVerb) writePart(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
-	t, err := parts.NewTerms(ctx, post, parts.Question{Rows: parts.Rows(asking), Top: s.top, Terms: s.terms, Contrast: s.contrast, Calibrate: s.common.Calibrate()})
+	t, err := parts.NewTerms(ctx, post, parts.Question{Rows: parts.Rows(asking), Top: s.o.Top, Terms: s.terms, Contrast: s.contrast, Calibrate: s.common.Calibrate()})
 	if err != nil {
 		return err
 	}
@@ -257,7 +245,7 @@ func (s *explainVerb) write(ctx context.Context, c *console.Console, post *funcg
 	var unread error
 	page := &report.Page{Report: x, Test: shown, Train: post.Pictures(ctx, &unread), Quantity: post.Quantity(), Origin: a.Origin,
 		Classes: x.Classes, Columns: post.OutputNames(), Spread: a.spread, Interval: x.Interval}
-	if s.terms == "raw" {
+	if s.o.Raw {
 		page.Terms = gp.RawTerms
 	}
 	x.Record, x.Timings = &a.Record, c.TimingsSoFar()

@@ -10,10 +10,6 @@ import (
 // runSeveral explains the mean output of several networks. Their posteriors are made one
 // after another, so that one is in memory at a time.
 func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error {
-	o, err := s.options()
-	if err != nil {
-		return err
-	}
 	sessions, err := funcgp.StartEach(ctx, s.sources)
 	if err != nil {
 		return err
@@ -33,7 +29,7 @@ func (s *explainVerb) runSeveral(ctx context.Context, c *console.Console) error 
 			rows = own
 		}
 	}
-	explanations, err := funcgp.ExplainMean(ctx, posteriors, rows, o)
+	explanations, err := funcgp.ExplainMean(ctx, posteriors, rows, &s.o)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/cmd/gpexplain/internal/flags"
 	"github.com/funcgp/funcgp/internal/console"
 )
@@ -89,7 +88,10 @@ func (s *exportVerb) run(ctx context.Context, c *console.Console) error {
 	if terms == 0 {
 		terms = -1
 	}
-	r, err := post.Export(ctx, s.out, &funcgp.ExportOptions{Terms: terms, Page: s.page, Runtime: s.runtime})
+	r, err := post.Export(ctx, s.out, terms)
+	if err == nil && s.page != "" {
+		err = post.ExportPage(ctx, s.page, s.out, s.runtime)
+	}
 	if err != nil {
 		return err
 	}

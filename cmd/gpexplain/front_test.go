@@ -320,7 +320,7 @@ func TestFrontDoorChanges(t *testing.T) {
 		require.ErrorContains(t, testref.Err(p.Without(t.Context(), rows, bad...)), "funcgp: Without")
 	}
 
-	flips := testref.Must(p.SmallestFlip(t.Context(), rows, &funcgp.FlipOptions{Most: 60}))(t)
+	flips := testref.Must(p.SmallestFlip(t.Context(), rows, 60, 0))(t)
 	smallest := said("--smallest-flip", "--flip-most", "60").SmallestFlip
 	require.Equal(t, *smallest, flips[0])
 	info := p.Info()

@@ -181,7 +181,7 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 			return err
 		}
 		q, posterior := merged.Question()
-		v := &explainVerb{common: s.common, which: funcgp.Query(q.Rows), top: q.Top, terms: q.Terms, contrast: q.Contrast, merged: merged.Explanations()}
+		v := &explainVerb{common: s.common, which: funcgp.Query(q.Rows), o: funcgp.ExplainOptions{Top: q.Top, Merged: merged.Explanations()}, terms: q.Terms, contrast: q.Contrast}
 		if v.common.File = posterior; q.Calibrate == "none" {
 			v.common.Fit.Calibrate = q.Calibrate
 		}
@@ -201,7 +201,7 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 	if _, err := os.Stat(s.parts[0]); s.out == "" && err == nil { // which may be a part of either
 		return job.Usagef("-o FILE is needed: where to write the posterior of all parts")
 	}
-	post, err := funcgp.Merge(ctx, s.parts, &funcgp.MergeOptions{OpenOptions: *s.common.Options(), Inducing: s.inducing, Dir: filepath.Dir(s.out)})
+	post, err := funcgp.Merge(ctx, s.parts, nil, s.inducing, filepath.Dir(s.out), s.common.Options())
 	if err != nil {
 		return err
 	}

@@ -112,8 +112,7 @@ func (s *service) question(r *request) (*funcgp.ExplainOptions, error) {
 	if r.Influence && !s.refits {
 		return nil, refusef(422, "bad_influence", "influence: a posterior by %s is not fitted again at half of the weights; leave it out, or serve one by exact or kept", s.info.Method)
 	}
-	if r.Flip {
-		o.SmallestFlip = new(funcgp.FlipOptions)
+	if o.SmallestFlip = r.Flip; r.Flip {
 		switch {
 		case s.info.Classes == nil:
 			return nil, refusef(422, "bad_flip", "flip: there is no class to change; leave it out")

@@ -46,7 +46,7 @@ var Table = []Option{
 	{Name: "early-stopping", Go: "TrainingSet.HeldOut"},
 	{Name: "epochs"},
 	{Name: "flip", Go: "ExplainOptions.Flip"},
-	{Name: "flip-most"},
+	{Name: "flip-most", Go: "ExplainOptions.FlipMost"},
 	{Name: "force", Go: "FitOptions.Force",
 		Help: "answer even where the outputs are those of the classes in another order, which is an error otherwise"},
 	{Name: "form", Values: []string{"refit", "held-sites", "linear-gaussian", "at-theta"}},

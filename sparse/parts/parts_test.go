@@ -46,7 +46,7 @@ func fitIn(t *testing.T, dir, z string, n int) string {
 		}
 	}
 	out := filepath.Join(dir, fmt.Sprintf("%d.gp", n))
-	post := testref.Must(funcgp.Merge(t.Context(), files, &funcgp.MergeOptions{OpenOptions: funcgp.OpenOptions{Fit: funcgp.FitOptions{Calibrate: "none"}}, Sums: total}))(t)
+	post := testref.Must(funcgp.Merge(t.Context(), files, total, "", "", &funcgp.OpenOptions{Fit: funcgp.FitOptions{Calibrate: "none"}}))(t)
 	defer post.Close()
 	require.NoError(t, post.Save(t.Context(), out, nil))
 	require.Equal(t, 60, post.Info().Examples)
@@ -164,7 +164,7 @@ func TestRefusals(t *testing.T) {
 		_, ok := errors.AsType[*job.UsageError](err)
 		require.True(t, ok, want)
 	}
-	usage(testref.Err(funcgp.Merge(t.Context(), nil, &funcgp.MergeOptions{OpenOptions: funcgp.OpenOptions{Fit: funcgp.FitOptions{Calibrate: "x"}}})), `--calibrate "x" must be`)
+	usage(testref.Err(funcgp.Merge(t.Context(), nil, nil, "", "", &funcgp.OpenOptions{Fit: funcgp.FitOptions{Calibrate: "x"}})), `--calibrate "x" must be`)
 	_, err := OpenTerms(t.Context(), &TermsOptions{})
 	usage(err, "--posterior FILE is needed")
 	for want, q := range map[string]Question{
@@ -182,7 +182,7 @@ func TestRefusals(t *testing.T) {
 	require.ErrorContains(t, testref.Err(funcgp.OpenPass(t.Context(), "", nil)), "the file of a pass")
 	_, fit := funcgp.OpenPass(t.Context(), "none.gp", nil)
 	_, terms := OpenTerms(t.Context(), &TermsOptions{Posterior: "none.gp"})
-	_, merged := funcgp.Merge(t.Context(), []string{"none.gp"}, &funcgp.MergeOptions{Sums: new(sparse.Sums)})
+	_, merged := funcgp.Merge(t.Context(), []string{"none.gp"}, new(sparse.Sums), "", "", nil)
 	_, read := MergeTerms(t.Context(), []string{"none.gp"})
 	for _, err := range []error{fit, terms, merged, read} {
 		require.ErrorContains(t, err, "none.gp")

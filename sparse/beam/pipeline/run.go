@@ -20,7 +20,7 @@ import (
 type FitOptions struct {
 	funcgp.OpenOptions
 	Inducing  string // file of the pass, which gpexplain fit --select-only or funcgp.Pass.Save wrote
-	Calibrate string // as of funcgp.MergeOptions
+	Calibrate string // as of funcgp.FitOptions
 }
 
 // A Fit is a fit whose passes over the training rows a runner of Beam splits.
@@ -76,7 +76,7 @@ func (f *Fit) Run(ctx context.Context, runner string) (*result.Fit, error) {
 	}
 	open := p.OpenOptions
 	open.Fit.Calibrate = p.Calibrate
-	post, err := funcgp.Merge(ctx, files, &funcgp.MergeOptions{OpenOptions: open, Inducing: p.Inducing, Sums: sums, Dir: dir})
+	post, err := funcgp.Merge(ctx, files, sums, p.Inducing, dir, &open)
 	if err != nil {
 		return nil, err
 	}
