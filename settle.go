@@ -192,11 +192,11 @@ func (f *fit) openNoise(ctx context.Context, lik *glm.Gaussian, q *solution) (*s
 // matchExact moves an exact refit to the match, or finds out where that is.
 func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error) {
 	lik := f.problem.Task.Likelihood
-	o := &gp.MatchOptions{Best: mostLogLik(f.problem.TrainTargets())}
+	best := mostLogLik(f.problem.TrainTargets())
 	switch {
 	case !f.seeks():
 	case f.settled.match.Used == atMatch:
-		moved, m, err := dual.Match(ctx, f.kernelAt(), f.problem.TrainTargets(), o)
+		moved, m, err := dual.Match(ctx, f.kernelAt(), f.problem.TrainTargets(), best, false)
 		if err != nil {
 			return nil, err
 		}
@@ -206,7 +206,6 @@ func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error)
 		}
 	case f.source.Len()*f.problem.Model.Outputs <= namedOutputs:
 		// The match is named alone, so that the answer does not depend on the search for it.
-		o.Root = true
 		beside, err := dual.Refit(ctx, f.problem.TrainTargets())
 		if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
 			break
@@ -214,7 +213,7 @@ func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error)
 		if err != nil {
 			return nil, err
 		}
-		_, m, err := beside.Match(ctx, f.kernelAt(), f.problem.TrainTargets(), o)
+		_, m, err := beside.Match(ctx, f.kernelAt(), f.problem.TrainTargets(), best, true)
 		if err != nil {
 			return nil, err
 		}

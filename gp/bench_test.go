@@ -147,7 +147,7 @@ func BenchmarkMatch(b *testing.B) {
 				b.StopTimer()
 				e := refit(b)
 				b.StartTimer()
-				_, m, err := e.Match(b.Context(), kernel, gp.NewTargets(r.Y, lik), nil)
+				_, m, err := e.Match(b.Context(), kernel, gp.NewTargets(r.Y, lik), 0, false)
 				if err != nil {
 					b.Fatal(err)
 				}

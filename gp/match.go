@@ -51,15 +51,6 @@ type Match struct {
 	End     MatchEnd
 }
 
-// MatchOptions are what the search for a match needs to know of the likelihood.
-type MatchOptions struct {
-	// Best is the most that the log likelihood of all targets can be, at any function: 0 for
-	// classes. Newton's method works with the logarithm of what ℓ is short of it.
-	Best float64
-	// Root looks for the match itself, and does not keep a near start.
-	Root bool
-}
-
 // A MatchTrial is what the search for a match learns of a refit.
 type MatchTrial struct {
 	LogLik  float64 // ℓ(f̂)
@@ -73,10 +64,11 @@ type MatchTrial struct {
 // falls in t for a concave likelihood, so that the root is unique. sound is asked whether the last
 // refit of at can be used where its error bars are in doubt; nil stands for yes. An error of at
 // that Unstable holds for counts as a refit that did not arrive.
-func FindMatch(ctx context.Context, network, prior float64, o *MatchOptions, at func(ctx context.Context, t float64) (MatchTrial, error), sound func(ctx context.Context) (bool, error)) (*Match, error) {
-	if o == nil {
-		o = &MatchOptions{}
-	}
+//
+// best is the most that the log likelihood of all targets can be, at any function: 0 for classes.
+// Newton's method works with the logarithm of what ℓ is short of it. With root the search looks for
+// the match itself, and does not keep a near start.
+func FindMatch(ctx context.Context, network, prior, best float64, root bool, at func(ctx context.Context, t float64) (MatchTrial, error), sound func(ctx context.Context) (bool, error)) (*Match, error) {
 	m := &Match{Factor: 1, Root: math.NaN(), Network: network}
 	usable := false
 	try := func(t float64) (MatchTrial, error) {
@@ -110,8 +102,8 @@ func FindMatch(ctx context.Context, network, prior float64, o *MatchOptions, at 
 	for m.Refits < mostMatchSteps {
 		step := float64(longestMatch)
 		if usable {
-			step = matchStep(r, network, o.Best)
-			if math.Abs(step) <= matchTolerance || t == 0 && !o.Root && math.Abs(step) < MatchKeeps/2 {
+			step = matchStep(r, network, best)
+			if math.Abs(step) <= matchTolerance || t == 0 && !root && math.Abs(step) < MatchKeeps/2 {
 				break
 			}
 		}
@@ -148,10 +140,10 @@ func FindMatch(ctx context.Context, network, prior float64, o *MatchOptions, at 
 	if m.End == MatchFound {
 		m.Root = math.Exp(t)
 		if usable {
-			m.Root = math.Exp(t + matchStep(r, network, o.Best))
+			m.Root = math.Exp(t + matchStep(r, network, best))
 		}
 	}
-	if m.End == MatchFound && !o.Root && math.Abs(math.Log(m.Root)) < MatchKeeps {
+	if m.End == MatchFound && !root && math.Abs(math.Log(m.Root)) < MatchKeeps {
 		m.End = MatchKept
 		if t != 0 {
 			if _, err = try(0); err != nil {
@@ -195,8 +187,9 @@ func Unstable(err error) bool {
 //
 // K is scaled in its place, so the result takes the memory of e, which must not be used after the
 // call, whatever its error. A step takes a refit that starts at the mode of the one before. The
-// errors are those of Refit. Match panics on a posterior that was not refitted.
-func (e *Exact) Match(ctx context.Context, kernel func(factor float64) (ntk.Kernel, error), y *Targets, o *MatchOptions) (*Exact, *Match, error) {
+// errors are those of Refit. best and root are those of FindMatch. Match panics on a posterior that
+// was not refitted.
+func (e *Exact) Match(ctx context.Context, kernel func(factor float64) (ntk.Kernel, error), y *Targets, best float64, root bool) (*Exact, *Match, error) {
 	if !e.Refitted() {
 		panic("gp: a match begins with a refit")
 	}
@@ -222,7 +215,7 @@ func (e *Exact) Match(ctx context.Context, kernel func(factor float64) (ntk.Kern
 		slope, err := e.MatchSlope(ctx)
 		return MatchTrial{LogLik: e.Sites().LogLik, Slope: slope, Arrived: linearize.FindWarning(e.Warnings(), "refit-steps") == nil}, err
 	}
-	m, err := FindMatch(ctx, y.LogLik(dense.Flat(x.F)), y.LogLik(e.s.prior), o, at, func(ctx context.Context) (bool, error) {
+	m, err := FindMatch(ctx, y.LogLik(dense.Flat(x.F)), y.LogLik(e.s.prior), best, root, at, func(ctx context.Context) (bool, error) {
 		// Tell whether the leverages of all training examples, the eigenvalues of Rᵀ C(x_i,x_i) R, are at
 		// most certainLeverage.
 		n, c := x.Len(), x.Outputs()

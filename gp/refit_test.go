@@ -290,7 +290,7 @@ func TestE21Match(t *testing.T) {
 				slope, err := e.MatchSlope(ctx)
 				return gp.MatchTrial{LogLik: e.Sites().LogLik, Slope: slope, Arrived: true}, err
 			}
-			m := testref.Must(gp.FindMatch(t.Context(), target, prior, &gp.MatchOptions{Best: q.best()}, at, nil))(t)
+			m := testref.Must(gp.FindMatch(t.Context(), target, prior, q.best(), false, at, nil))(t)
 			require.InDelta(t, root, math.Log(m.Root), 1e-5, "%s: the last step is quadratic in the one before", q.name)
 			if math.Abs(root) < gp.MatchKeeps {
 				require.Equal(t, gp.MatchKept, m.End, q.name)
@@ -318,7 +318,7 @@ func (q *problem) logLik(f []float64) float64 {
 // that the log likelihood there is the network's.
 func TestE21ExactMatch(t *testing.T) {
 	for _, q := range concave(t) {
-		e, m, err := q.refitAt(t, 1).Match(t.Context(), q.kernelAt, gp.NewTargets(q.y, q.lik), &gp.MatchOptions{Best: q.best()})
+		e, m, err := q.refitAt(t, 1).Match(t.Context(), q.kernelAt, gp.NewTargets(q.y, q.lik), q.best(), false)
 		require.NoError(t, err, q.name)
 		require.Equal(t, q.logLik(dense.Flat(q.train.F)), m.Network)
 		want := q.refitAt(t, m.Factor)
@@ -340,7 +340,7 @@ func TestE21MatchOfInterpolation(t *testing.T) {
 	q := newProblem("gaussian", 1, 1, testref.Must(glm.NewGaussian(0.2))(t), 1)
 	q.train.F.Copy(q.y) // the network interpolates
 	q.fill()
-	e, m, err := q.refitAt(t, 1).Match(t.Context(), q.kernelAt, gp.NewTargets(q.y, q.lik), &gp.MatchOptions{Best: q.best()})
+	e, m, err := q.refitAt(t, 1).Match(t.Context(), q.kernelAt, gp.NewTargets(q.y, q.lik), q.best(), false)
 	require.NoError(t, err)
 	require.Equal(t, gp.MatchBelow, m.End)
 	require.Less(t, m.Factor, 1.0)
@@ -353,7 +353,7 @@ func TestMatchStops(t *testing.T) {
 	q := problems(t)[2]
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, _, err := q.refitAt(t, 1).Match(ctx, q.kernelAt, gp.NewTargets(q.y, q.lik), nil)
+	_, _, err := q.refitAt(t, 1).Match(ctx, q.kernelAt, gp.NewTargets(q.y, q.lik), 0, false)
 	require.ErrorIs(t, err, context.Canceled)
 }
 

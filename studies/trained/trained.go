@@ -155,14 +155,14 @@ func Match(ctx context.Context, net *network.Network, x, y *mat.Dense, lik glm.L
 	if err != nil {
 		return 0, err
 	}
-	o := &gp.MatchOptions{Root: true}
+	best := 0.
 	if _, ok := lik.(*glm.Gaussian); ok {
 		// log p of every target at its own value
 		for i := range b.Len() {
-			o.Best += lik.LogProb(y.RawRowView(i), y.RawRowView(i))
+			best += lik.LogProb(y.RawRowView(i), y.RawRowView(i))
 		}
 	}
-	_, m, err := post.Match(ctx, kernel, gp.NewTargets(y, lik), o)
+	_, m, err := post.Match(ctx, kernel, gp.NewTargets(y, lik), best, true)
 	if err != nil {
 		return 0, err
 	}
