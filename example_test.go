@@ -575,7 +575,7 @@ func ExamplePosterior_Latent() {
 	p := digits(ctx)
 	defer p.Close()
 	rows := must(p.TestRows(ctx))
-	found := must(audit.Acquire(ctx, p.Latent(), p.Likelihood(), rows.Source(ctx), nil))
+	found := must(audit.Acquire(ctx, p.Latent(), p.Likelihood(), rows.Source(ctx), 0, linearize.Limits{}))
 	fmt.Println(rows.Index(found.Ranking[0]))
 	// Output:
 	// 3524

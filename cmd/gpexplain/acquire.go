@@ -74,7 +74,7 @@ func (s *acquireVerb) acquire(ctx context.Context, c *console.Console, p *funcgp
 	if s.batch > pool.Len() {
 		return fmt.Errorf("--batch %d: --pool %s has %d rows; give at most that many", s.batch, s.pool, pool.Len())
 	}
-	found, err := audit.Acquire(ctx, p.Latent(), p.Likelihood(), pool.Source(ctx), &audit.AcquireOptions{Batch: s.batch, Limits: linearize.Limits{Memory: s.common.Fit.Memory, Progress: c.Show}})
+	found, err := audit.Acquire(ctx, p.Latent(), p.Likelihood(), pool.Source(ctx), s.batch, linearize.Limits{Memory: s.common.Fit.Memory, Progress: c.Show})
 	c.Clear()
 	if err != nil {
 		return err

@@ -18,16 +18,6 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// AcquireOptions say what Acquire computes. Nil means the defaults.
-type AcquireOptions struct {
-	// Batch is how many rows to choose together; 0 means none.
-	Batch int
-	// Link gives the mutual information, as a predictive.Informer; nil means predictive.DefaultLink, where it takes points
-	// with at most 4,096 of them, whose error is far below what ranks are of.
-	Link predictive.Link
-	linearize.Limits
-}
-
 // A Candidate is a row of the pool.
 type Candidate struct {
 	Index int // position in the pool
@@ -68,19 +58,16 @@ type Acquisition struct {
 // many again until no other row could have been chosen. Where that does not fit into
 // memory, a warning of batch-rough says so.
 //
-// The error is a *BatchError for an empty pool or too large a batch, an
+// The batch has that many rows; 0 chooses none. The error is a *BatchError for an empty pool or too large a batch, an
 // *UnsupportedError for a likelihood whose Λ is not known to be free of y, or one of the
 // posterior or of the link.
-func Acquire(ctx context.Context, d gp.Latent, lik glm.Likelihood, pool linearize.Source, o *AcquireOptions) (*Acquisition, error) {
-	q := &acquirer{latent: d, lik: lik, pool: pool}
-	if o != nil {
-		q.o = *o
-	}
-	if q.o.Batch < 0 || q.o.Memory < 0 {
+func Acquire(ctx context.Context, d gp.Latent, lik glm.Likelihood, pool linearize.Source, batch int, limits linearize.Limits) (*Acquisition, error) {
+	q := &acquirer{latent: d, lik: lik, pool: pool, batch: batch, limits: limits}
+	if batch < 0 || limits.Memory < 0 {
 		panic("audit: options out of range")
 	}
-	if n := pool.Len(); n == 0 || q.o.Batch > n {
-		return nil, &BatchError{Batch: q.o.Batch, Pool: n}
+	if n := pool.Len(); n == 0 || q.batch > n {
+		return nil, &BatchError{Batch: q.batch, Pool: n}
 	}
 	// Compute the information of every row.
 	n := q.pool.Len()
@@ -95,16 +82,13 @@ func Acquire(ctx context.Context, d gp.Latent, lik glm.Likelihood, pool lineariz
 			return fmt.Errorf("audit: prediction of row %d of the pool and others: %w", first, err)
 		}
 		q.add(first, &mean, &cov)
-		defer q.o.Show(StagePool, first+b.Len(), n)
+		defer q.limits.Show(StagePool, first+b.Len(), n)
 		// Replace the gains by the mutual information where the link has it.
 		m, c := mean.Dims()
-		link := q.o.Link
-		if link == nil {
-			link = predictive.DefaultLink(q.lik, c)
-			if points, ok := link.(predictive.QMC); ok {
-				points.Tol, points.MaxPoints = 1e-3, 4096
-				link = points
-			}
+		link := predictive.DefaultLink(q.lik, c)
+		if points, ok := link.(predictive.QMC); ok {
+			points.Tol, points.MaxPoints = 1e-3, 4096 // whose error is far below what ranks are of
+			link = points
 		}
 		informer, ok := link.(predictive.Informer)
 		if _, classes := q.lik.(glm.Logistic); !ok || !classes {
@@ -125,7 +109,7 @@ func Acquire(ctx context.Context, d gp.Latent, lik glm.Likelihood, pool lineariz
 		return nil, err
 	}
 	q.found.Ranking = q.order(func(x *Candidate) float64 { return x.Information })
-	if q.o.Batch == 0 {
+	if q.batch == 0 {
 		return &q.found, nil
 	}
 	return &q.found, q.choose(ctx)
@@ -136,7 +120,8 @@ type acquirer struct {
 	latent gp.Latent
 	lik    glm.Likelihood
 	pool   linearize.Source
-	o      AcquireOptions
+	batch  int
+	limits linearize.Limits
 	found  Acquisition
 }
 
@@ -176,10 +161,10 @@ const fewCandidates = 64
 // choose finds the batch.
 func (q *acquirer) choose(ctx context.Context) error {
 	byGain := q.order(func(x *Candidate) float64 { return x.Gain })
-	if len(byGain) < q.o.Batch {
-		return &BatchError{Batch: q.o.Batch, Pool: len(byGain)}
+	if len(byGain) < q.batch {
+		return &BatchError{Batch: q.batch, Pool: len(byGain)}
 	}
-	for m := min(len(byGain), max(fewCandidates, 4*q.o.Batch)); ; m = min(2*m, len(byGain)) {
+	for m := min(len(byGain), max(fewCandidates, 4*q.batch)); ; m = min(2*m, len(byGain)) {
 		bound := math.Inf(-1)
 		if m < len(byGain) {
 			// The gain of a row by itself is the most that it adds to a batch.
@@ -194,10 +179,10 @@ func (q *acquirer) choose(ctx context.Context) error {
 			return err
 		}
 		q.found.Batch, q.found.Warnings = batch, nil
-		if step == q.o.Batch {
+		if step == q.batch {
 			return nil
 		}
-		q.found.Warnings = []error{linearize.NewWarning("batch-rough", bound, batch[step].Gain, "Raise AcquireOptions.Memory.",
+		q.found.Warnings = []error{linearize.NewWarning("batch-rough", bound, batch[step].Gain, "Raise Limits.Memory.",
 			"The batch was chosen among %d of %d rows, whose joint covariance fits into memory. From its row %d on, which adds %.3g nats, another row could add up to %.3g.", m, len(byGain), step+1, batch[step].Gain, bound)}
 	}
 }
@@ -206,8 +191,8 @@ func (q *acquirer) choose(ctx context.Context) error {
 // the first at which a row that adds up to bound might have been better.
 func (q *acquirer) chooseAmong(ctx context.Context, rows []int, bound float64) (batch []Chosen, step int, err error) {
 	c := len(q.found.Pool[0].Mean)
-	need := func(m int) int64 { return 8 * int64(m) * int64(c) * int64(m+q.o.Batch+2*c) * int64(c) }
-	if err := gp.CheckMemory("the joint covariance of a pool", gp.TestExamples, len(rows), q.o.Memory, need); err != nil {
+	need := func(m int) int64 { return 8 * int64(m) * int64(c) * int64(m+q.batch+2*c) * int64(c) }
+	if err := gp.CheckMemory("the joint covariance of a pool", gp.TestExamples, len(rows), q.limits.Memory, need); err != nil {
 		return nil, 0, err
 	}
 	x, err := linearize.Gather(ctx, q.pool, rows)
@@ -225,7 +210,7 @@ func (q *acquirer) chooseAmong(ctx context.Context, rows []int, bound float64) (
 		s.root[i] = q.rootAt(q.found.Pool[t].Mean)
 	}
 	total, sure := 0.0, true
-	for k := range q.o.Batch {
+	for k := range q.batch {
 		// Take the row of the largest gain, the first of equal ones.
 		var row int
 		var err error
@@ -255,7 +240,7 @@ func (q *acquirer) chooseAmong(ctx context.Context, rows []int, bound float64) (
 		if sure = sure && gain >= bound; sure {
 			step = k + 1
 		}
-		q.o.Show(StageBatch, k+1, q.o.Batch)
+		q.limits.Show(StageBatch, k+1, q.batch)
 	}
 	return batch, step, nil
 }

@@ -67,7 +67,7 @@ func TestBatchIsGreedy(t *testing.T) {
 	for _, q := range problems(t) {
 		post := refit(t, q)
 		pool := poolOf(q, 12)
-		got, err := audit.Acquire(t.Context(), post, likelihood(q), pool, &audit.AcquireOptions{Batch: 5, Link: rough(q)})
+		got, err := audit.Acquire(t.Context(), post, likelihood(q), pool, 5, linearize.Limits{})
 		require.NoError(t, err, q.Name)
 		require.Empty(t, got.Warnings)
 		all := jointOf(t, post, q, pool)
@@ -101,7 +101,7 @@ func TestGreedyAgainstTheBestPair(t *testing.T) {
 		q := testkit.NewProblem("categorical", seed, 15, 3, glm.Categorical{}, 1)
 		post := refit(t, q)
 		pool := poolOf(q, 9)
-		got := testref.Must(audit.Acquire(t.Context(), post, likelihood(q), pool, &audit.AcquireOptions{Batch: 2}))(t)
+		got := testref.Must(audit.Acquire(t.Context(), post, likelihood(q), pool, 2, linearize.Limits{}))(t)
 		all, most := jointOf(t, post, q, pool), 0.0
 		for i := range pool.Len() {
 			for j := range i {
@@ -123,7 +123,7 @@ func TestGainIsTheGrowthOfLogDet(t *testing.T) {
 		q := problemNamed(t, name)
 		post := refit(t, q)
 		pool := poolOf(q, 4)
-		got := testref.Must(audit.Acquire(t.Context(), post, likelihood(q), pool, nil))(t)
+		got := testref.Must(audit.Acquire(t.Context(), post, likelihood(q), pool, 0, linearize.Limits{}))(t)
 		require.Nil(t, got.Batch)
 		for i, x := range got.Pool {
 			more := linearize.Concat(q.Train, pool.Slice(i, i+1))
@@ -143,7 +143,7 @@ func TestInformationIsMutual(t *testing.T) {
 	q := problemNamed(t, "bernoulli")
 	post := refit(t, q)
 	pool := poolOf(q, 7)
-	got := testref.Must(audit.Acquire(t.Context(), post, likelihood(q), pool, nil))(t)
+	got := testref.Must(audit.Acquire(t.Context(), post, likelihood(q), pool, 0, linearize.Limits{}))(t)
 	var mean, cov mat.Dense
 	require.NoError(t, post.PredictTo(t.Context(), &mean, &cov, pool))
 	entropy := func(p float64) float64 { return -p*math.Log(p) - (1-p)*math.Log(1-p) }
@@ -171,7 +171,7 @@ func TestFewCandidatesGiveTheWholePoolsBatch(t *testing.T) {
 	post := refit(t, q)
 	pool := poolOf(q, 300)
 	// The best rows are nearly the same one, so that 64 of them hold no good batch.
-	first, err := audit.Acquire(t.Context(), post, likelihood(q), pool, &audit.AcquireOptions{Link: rough(q)})
+	first, err := audit.Acquire(t.Context(), post, likelihood(q), pool, 0, linearize.Limits{})
 	require.NoError(t, err)
 	top := 0
 	for i, x := range first.Pool {
@@ -185,8 +185,7 @@ func TestFewCandidatesGiveTheWholePoolsBatch(t *testing.T) {
 	}
 	slices.Sort(rows)
 	pool = testref.Must(pool.Gather(t.Context(), rows))(t)
-	o := &audit.AcquireOptions{Batch: 6, Link: rough(q)}
-	got := testref.Must(audit.Acquire(t.Context(), post, likelihood(q), testkit.InTiles(pool, 50), o))(t)
+	got := testref.Must(audit.Acquire(t.Context(), post, likelihood(q), testkit.InTiles(pool, 50), 6, linearize.Limits{}))(t)
 	require.Empty(t, got.Warnings)
 	all := jointOf(t, post, q, pool)
 	var chosen []int
@@ -201,9 +200,8 @@ func TestFewCandidatesGiveTheWholePoolsBatch(t *testing.T) {
 		chosen = append(chosen, x.Index)
 	}
 	// 64 rows of 3 outputs fit, 128 do not.
-	limited := *o
-	limited.Memory = 8*3*64*(64+6+6)*3 + 1
-	some := testref.Must(audit.Acquire(t.Context(), post, likelihood(q), pool, &limited))(t)
+	limited := linearize.Limits{Memory: 8*3*64*(64+6+6)*3 + 1}
+	some := testref.Must(audit.Acquire(t.Context(), post, likelihood(q), pool, 6, limited))(t)
 	require.Len(t, some.Batch, 6)
 	w := testkit.RequireWarnings(t, some.Warnings, "batch-rough")[0]
 	require.Less(t, w.Limit, w.Value)
@@ -213,7 +211,7 @@ func TestFewCandidatesGiveTheWholePoolsBatch(t *testing.T) {
 		require.Equal(t, got.Batch[k].Index, some.Batch[k].Index)
 	}
 	limited.Memory /= 2
-	testref.As[*gp.MemoryError](t, testref.Err(audit.Acquire(t.Context(), post, likelihood(q), pool, &limited)))
+	testref.As[*gp.MemoryError](t, testref.Err(audit.Acquire(t.Context(), post, likelihood(q), pool, 6, limited)))
 }
 
 // The result is the same for any number of processors.
@@ -221,10 +219,10 @@ func TestAcquireProcessors(t *testing.T) {
 	q := testkit.NewProblem("categorical", 6, 20, 3, glm.Categorical{}, 1)
 	post, pool := refit(t, q), poolOf(q, 100)
 	testref.Procs(t, 1)
-	one, err := audit.Acquire(t.Context(), post, likelihood(q), pool, &audit.AcquireOptions{Batch: 7, Link: rough(q)})
+	one, err := audit.Acquire(t.Context(), post, likelihood(q), pool, 7, linearize.Limits{})
 	require.NoError(t, err)
 	testref.Procs(t, 4)
-	many, err := audit.Acquire(t.Context(), post, likelihood(q), pool, &audit.AcquireOptions{Batch: 7, Link: rough(q)})
+	many, err := audit.Acquire(t.Context(), post, likelihood(q), pool, 7, linearize.Limits{})
 	require.NoError(t, err)
 	require.Equal(t, one, many)
 }
@@ -236,17 +234,17 @@ func TestAcquireErrors(t *testing.T) {
 	q := problemNamed(t, "poisson")
 	post, pool := refit(t, q), poolOf(q, 3)
 	var batch *audit.BatchError
-	_, err := audit.Acquire(t.Context(), post, likelihood(q), pool, &audit.AcquireOptions{Batch: 4})
+	_, err := audit.Acquire(t.Context(), post, likelihood(q), pool, 4, linearize.Limits{})
 	require.ErrorAs(t, err, &batch)
 	require.Equal(t, audit.BatchError{Batch: 4, Pool: 3}, *batch)
-	_, err = audit.Acquire(t.Context(), post, likelihood(q), testkit.InTiles(pool.Slice(0, 0), 1), nil)
+	_, err = audit.Acquire(t.Context(), post, likelihood(q), testkit.InTiles(pool.Slice(0, 0), 1), 0, linearize.Limits{})
 	require.ErrorAs(t, err, &batch)
 	require.ErrorContains(t, err, "empty")
-	testref.As[*audit.UnsupportedError](t, testref.Err(audit.Acquire(t.Context(), post, own{likelihood(q)}, pool, nil)))
+	testref.As[*audit.UnsupportedError](t, testref.Err(audit.Acquire(t.Context(), post, own{likelihood(q)}, pool, 0, linearize.Limits{})))
 	broken := errors.New("broken")
-	require.ErrorIs(t, testref.Err(audit.Acquire(t.Context(), failing{post, broken}, likelihood(q), pool, nil)), broken)
+	require.ErrorIs(t, testref.Err(audit.Acquire(t.Context(), failing{post, broken}, likelihood(q), pool, 0, linearize.Limits{})), broken)
 	testkit.Stops(t, "an acquisition", 3, func(ctx context.Context) error {
-		_, err := audit.Acquire(ctx, post, likelihood(q), pool, &audit.AcquireOptions{Batch: 2})
+		_, err := audit.Acquire(ctx, post, likelihood(q), pool, 2, linearize.Limits{})
 		return err
 	})
 }

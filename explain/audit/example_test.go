@@ -78,7 +78,7 @@ func ExampleOfLabels() {
 func ExampleAcquire() {
 	post, _ := fitSlope()
 	pool := slope(-4, -0.2, 0.1, 5)
-	found, err := audit.Acquire(context.Background(), post, glm.Bernoulli{}, pool, &audit.AcquireOptions{Batch: 2})
+	found, err := audit.Acquire(context.Background(), post, glm.Bernoulli{}, pool, 2, linearize.Limits{})
 	if err != nil {
 		log.Fatal(err)
 	}
