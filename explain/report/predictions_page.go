@@ -247,8 +247,8 @@ func (p *PredictionPage) diagrams() *htmlFigure {
 			}
 		}
 		// 1000 resamples for the band, and fewer but at least 200 for more than 5000 rows, to keep the time bounded
-		o := &score.ReliabilityOptions{Resamples: max(200, min(1000, 5_000_000/max(1, len(prob))))}
-		f.Diagrams = append(f.Diagrams, reliabilityDiagram(d.title, d.class, score.ReliabilityOf(prob, happened, o), x, y))
+		resamples := max(200, min(1000, 5_000_000/max(1, len(prob))))
+		f.Diagrams = append(f.Diagrams, reliabilityDiagram(d.title, d.class, score.Reliability(prob, happened, resamples), x, y))
 	}
 	f.Notes = []string{points, "The bars below count the rows of each point on a logarithmic scale. Small points of few rows scatter, so compare with the band, which is drawn by simulation for exactly these rows."}
 	return f

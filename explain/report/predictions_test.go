@@ -326,7 +326,7 @@ func TestTablesHaveTheScores(t *testing.T) {
 // A diagram has a point for each bin with rows, where the bin's numbers say.
 func TestReliabilityDiagram(t *testing.T) {
 	prob, happened := []float64{0.1, 0.12, 0.95, 0.97, 0.99}, []bool{false, true, true, true, false}
-	bins := score.ReliabilityOf(prob, happened, nil)
+	bins := score.Reliability(prob, happened, 1000)
 	d := reliabilityDiagram("Calibrated", "for", bins, "x", "y")
 	require.Len(t, d.Points, 2)
 	require.Equal(t, coordinate(plot.x(0.11)), d.Points[0].X)

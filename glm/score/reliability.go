@@ -1,12 +1,10 @@
 package score
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
 
-	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/mathext"
 )
 
@@ -22,34 +20,13 @@ type ReliabilityBin struct {
 	BandLo, BandHi float64
 }
 
-// ReliabilityOptions are options of Reliability. Nil and zero fields have their defaults.
-type ReliabilityOptions struct {
-	Resamples int     // 0 means 1000
-	Coverage  float64 // of the band of each bin; 0 means 0.95
-	Seed      uint64
-}
-
-// Reliability returns the bins of a reliability diagram for probabilities, N×K, and N labels. It is ReliabilityOf
-// for the largest probability of each row, where the event is that its class is the label.
-func Reliability(prob *mat.Dense, labels []int, o *ReliabilityOptions) []ReliabilityBin {
-	top, hit := topClasses(prob, labels)
-	return ReliabilityOf(top, hit, o)
-}
-
-// ReliabilityOf returns the bins of a reliability diagram for the probabilities of N events, where happened tells
+// Reliability returns the bins of a reliability diagram for the probabilities of N events, where happened tells
 // which events happened. The band of each bin is the consistency bar of Bröcker and Smith (2007, Increasing the
 // Reliability of Reliability Diagrams). In each resample the events are drawn with replacement and each happens
-// with its probability. The band holds the central share Coverage of the resampled frequencies in the bin. A
+// with its probability. The band holds the central 95 % of the resampled frequencies in the bin. A
 // frequency outside the band is evidence against calibration. The bands depend only on the arguments. A probability
 // that is NaN panics.
-func ReliabilityOf(prob []float64, happened []bool, o *ReliabilityOptions) []ReliabilityBin {
-	if o == nil {
-		o = new(ReliabilityOptions)
-	}
-	resamples, coverage := cmp.Or(o.Resamples, 1000), cmp.Or(o.Coverage, 0.95)
-	if resamples < 0 || !(coverage > 0 && coverage < 1) {
-		panic("score: the resamples must be positive and the coverage between 0 and 1")
-	}
+func Reliability(prob []float64, happened []bool, resamples int) []ReliabilityBin {
 	bins := make([]ReliabilityBin, eceBins)
 	bin := make([]int, len(prob))
 	for i, p := range prob {
@@ -66,7 +43,7 @@ func ReliabilityOf(prob []float64, happened []bool, o *ReliabilityOptions) []Rel
 	}
 	// Compute the accuracies of each bin in the resamples that have rows in it.
 	var accuracies [eceBins][]float64
-	rng := rand.New(rand.NewPCG(o.Seed, 0x6a09e667f3bcc909))
+	rng := rand.New(rand.NewPCG(0, 0x6a09e667f3bcc909))
 	for range resamples {
 		var rows, hits [eceBins]float64
 		for range prob {
@@ -87,19 +64,19 @@ func ReliabilityOf(prob []float64, happened []bool, o *ReliabilityOptions) []Rel
 		b.Lo, b.Hi = float64(k)/eceBins, float64(k+1)/eceBins
 		b.Confidence /= float64(b.Count)
 		b.Accuracy /= float64(b.Count)
-		b.BandLo, b.BandHi = middle(accuracies[k], coverage)
+		b.BandLo, b.BandHi = middle(accuracies[k])
 	}
 	return bins
 }
 
-// middle drops as many numbers as possible at both ends, equally many, such that at least the given share remains.
+// middle drops as many numbers as possible at both ends, equally many, such that at least 95 % remain.
 // It returns the smallest and the largest remaining number. It sorts v.
-func middle(v []float64, share float64) (lo, hi float64) {
+func middle(v []float64) (lo, hi float64) {
 	if len(v) == 0 {
 		return math.NaN(), math.NaN()
 	}
 	slices.Sort(v)
-	drop := int((1 - share) / 2 * float64(len(v)))
+	drop := int((1 - .95) / 2 * float64(len(v)))
 	return v[drop], v[len(v)-1-drop]
 }
 

@@ -22,7 +22,8 @@ func TestReliabilityBins(t *testing.T) {
 			integral.SoftmaxTo(prob.RawRowView(i), testref.Vec(rng, k, 2))
 			labels[i] = rng.IntN(k)
 		}
-		bins := Reliability(prob, labels, &ReliabilityOptions{Resamples: 20})
+		top, hit := topClasses(prob, labels)
+		bins := Reliability(top, hit, 20)
 		require.Len(t, bins, 15)
 		ece, rows := 0.0, 0
 		for b, v := range bins {
@@ -39,35 +40,31 @@ func TestReliabilityBins(t *testing.T) {
 		require.InDelta(t, ECE(prob, labels), ece, 1e-13)
 	}
 	// Four rows by hand: the second and the fourth share a bin.
-	b := Reliability(handProb, handLabels, nil)[8]
+	top, hit := topClasses(handProb, handLabels)
+	b := Reliability(top, hit, 1000)[8]
 	require.Equal(t, 2, b.Count)
 	require.InDelta(t, 0.575, b.Confidence, 1e-15)
 	require.Equal(t, 0.5, b.Accuracy)
-	require.Panics(t, func() { Reliability(mat.NewDense(1, 2, []float64{math.NaN(), 1}), []int{0}, nil) })
-	require.PanicsWithValue(t, "score: the resamples must be positive and the coverage between 0 and 1", func() {
-		Reliability(handProb, handLabels, &ReliabilityOptions{Coverage: 1})
-	})
+	require.Panics(t, func() { Reliability([]float64{math.NaN()}, []bool{true}, 1) })
 }
 
-// Where events happen with the stated probabilities, nine bins in ten lie within a
-// 90 % band; where they happen less often, few do. The same seed gives the same
-// bands.
+// Where events happen with the stated probabilities, 19 bins in 20 lie within a
+// 95 % band; where they happen less often, few do. The bands are the same each time.
 func TestReliabilityBand(t *testing.T) {
 	testref.Long(t, "one goroutine, long under the race detector")
 	rng := testref.Rand(32)
 	inside, all, insideWrong := 0.0, 0.0, 0.0
 	const n = 400
-	for trial := range 60 {
+	for range 60 {
 		prob, happened, wrong := make([]float64, n), make([]bool, n), make([]bool, n)
 		for i := range prob {
 			prob[i] = rng.Float64()
 			u := rng.Float64()
 			happened[i], wrong[i] = u < prob[i], u < prob[i]/2
 		}
-		o := &ReliabilityOptions{Resamples: 300, Coverage: 0.9, Seed: uint64(trial)}
-		bins := ReliabilityOf(prob, happened, o)
-		require.Equal(t, bins, ReliabilityOf(prob, happened, o))
-		for k, b := range ReliabilityOf(prob, wrong, o) {
+		bins := Reliability(prob, happened, 300)
+		require.Equal(t, bins, Reliability(prob, happened, 300))
+		for k, b := range Reliability(prob, wrong, 300) {
 			require.Equal(t, bins[k].BandLo, b.BandLo, "the band does not depend on what happened")
 			all++
 			if b.BandLo <= b.Accuracy && b.Accuracy <= b.BandHi {
@@ -78,9 +75,9 @@ func TestReliabilityBand(t *testing.T) {
 			}
 		}
 	}
-	// 900 bins; the band of a discrete share holds a little more than 90 %.
-	require.InDelta(t, 0.92, inside/all, 0.04)
-	require.Less(t, insideWrong/all, 0.4)
+	// 900 bins; the band of a discrete share holds a little more than 95 %.
+	require.InDelta(t, 0.96, inside/all, 0.03)
+	require.Less(t, insideWrong/all, 0.5)
 }
 
 // The band of one large bin is that of a binomial share.
@@ -90,7 +87,7 @@ func TestReliabilityBandIsBinomial(t *testing.T) {
 	for i := range prob {
 		prob[i] = p
 	}
-	b := ReliabilityOf(prob, happened, &ReliabilityOptions{Resamples: 4000})[eceBin(p)]
+	b := Reliability(prob, happened, 4000)[eceBin(p)]
 	lo, hi := BinomialBand(n, p, 0.95)
 	require.InDelta(t, lo, b.BandLo, 0.003)
 	require.InDelta(t, hi, b.BandHi, 0.003)
