@@ -11,23 +11,28 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// DrawOptions are options for drawing networks. A zero field has its default.
+// DrawOptions are options of Draw and Impute. A zero field has its default.
 type DrawOptions struct {
-	Samples int    // drawn networks; 0 means 100
-	Keep    int    // number of first draws whose reconstructions are returned
-	Seed    uint64 // of the random numbers
-
-	// Progress, if not nil, is called after each drawn network.
+	Samples int // drawn networks; 0 means 100, or 10 of Impute
+	Keep    int // of Draw: number of first draws whose reconstructions are returned
+	// Rounds, of Impute, is the number of times that each sample goes through its network. The known pixels are put
+	// back after each round. 0 means 10, after which digits no longer change. One round leaves much of the noise.
+	Rounds int
+	Seed   uint64 // of the random numbers
+	// Progress, if not nil, is called after each drawn network, or each pass of all rows through a network.
 	Progress func(done, total int)
 }
 
-func (o *DrawOptions) withDefaults() (opt DrawOptions) {
+func (o *DrawOptions) withDefaults(samples int) (opt DrawOptions) {
 	if o != nil {
 		opt = *o
 	}
-	opt.Samples = cmp.Or(opt.Samples, 100)
-	if opt.Samples < 0 || opt.Keep < 0 {
-		panic("autoencoder: a negative number of draws")
+	opt.Samples, opt.Rounds = cmp.Or(opt.Samples, samples), cmp.Or(opt.Rounds, 10)
+	if opt.Samples < 0 || opt.Keep < 0 || opt.Rounds < 0 {
+		panic("autoencoder: a negative number of draws or rounds")
+	}
+	if opt.Progress == nil {
+		opt.Progress = func(int, int) {}
 	}
 	return opt
 }
@@ -53,7 +58,7 @@ func (p *Posterior) theta(dst, scratch []float64, eps noise) {
 // Draw draws networks from the posterior and runs each on the rows of x, N×D. Means and variances divide by the
 // number of draws.
 func (p *Posterior) Draw(ctx context.Context, x *mat.Dense, o *DrawOptions) (*Drawn, error) {
-	opt := o.withDefaults()
+	opt := o.withDefaults(100)
 	return p.draws(ctx, x, &opt, func(s int) noise { return normals(opt.Seed, drawNoise, uint64(s)) })
 }
 
@@ -97,9 +102,7 @@ func (p *Posterior) draws(ctx context.Context, x *mat.Dense, o *DrawOptions, eps
 		if s < o.Keep {
 			out.Samples = append(out.Samples, mat.DenseCopyOf(f))
 		}
-		if o.Progress != nil {
-			o.Progress(s+1, o.Samples)
-		}
+		o.Progress(s+1, o.Samples)
 	}
 	toSD(out.SD, o.Samples)
 	out.LatentCov.Scale(1/float64(o.Samples), out.LatentCov)

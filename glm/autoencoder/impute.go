@@ -1,7 +1,6 @@
 package autoencoder
 
 import (
-	"cmp"
 	"context"
 
 	"gonum.org/v1/gonum/floats"
@@ -10,18 +9,6 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/linearize/network"
 )
-
-// ImputeOptions are options for filling in missing pixels. A zero field has its default.
-type ImputeOptions struct {
-	Samples int // drawn networks; 0 means 10
-	// Rounds is the number of times that each sample goes through its network. The known pixels are put back after
-	// each round. 0 means 10, after which digits no longer change. One round leaves much of the noise.
-	Rounds int
-	Seed   uint64 // of the draws and of the noise in missing pixels
-
-	// Progress, if not nil, is called after each pass of all rows through a network.
-	Progress func(done, total int)
-}
 
 // Start returns the rows of x with noise in the unknown pixels: normal numbers, scaled to reach from 0 to 1 in each
 // row. known has one truth value for each of the D pixels.
@@ -54,15 +41,8 @@ func Start(x *mat.Dense, known []bool, seed uint64) *mat.Dense {
 //     known pixels are put back after each round, unless all are known.
 //  2. Each sample is replaced by the mean of its reconstructions by all drawn networks. Its known pixels are
 //     then reconstructions too.
-func (p *Posterior) Impute(ctx context.Context, x *mat.Dense, known []bool, o *ImputeOptions) ([]*mat.Dense, error) {
-	var opt ImputeOptions
-	if o != nil {
-		opt = *o
-	}
-	opt.Samples, opt.Rounds = cmp.Or(opt.Samples, 10), cmp.Or(opt.Rounds, 10)
-	if opt.Samples < 0 || opt.Rounds < 0 {
-		panic("autoencoder: a negative number of draws or rounds")
-	}
+func (p *Posterior) Impute(ctx context.Context, x *mat.Dense, known []bool, o *DrawOptions) ([]*mat.Dense, error) {
+	opt := o.withDefaults(10)
 	all := true
 	for _, k := range known {
 		all = all && k
@@ -79,9 +59,8 @@ func (p *Posterior) Impute(ctx context.Context, x *mat.Dense, known []bool, o *I
 	}
 	done, total := 0, opt.Samples*(opt.Rounds+opt.Samples)
 	report := func() {
-		if done++; opt.Progress != nil {
-			opt.Progress(done, total)
-		}
+		done++
+		opt.Progress(done, total)
 	}
 	samples := make([]*mat.Dense, len(nets))
 	for s, net := range nets {

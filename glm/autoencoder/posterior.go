@@ -1,7 +1,6 @@
 package autoencoder
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,60 +46,38 @@ func NewPosterior(a *Autoencoder, h []float64, prior, noise float64) *Posterior 
 	return &Posterior{a: a, h: slices.Clone(h), prior: prior, noise: noise, kernel: ntk.New(d, theta)}
 }
 
-// FitOptions are options of Fit. A zero field has its default.
-type FitOptions struct {
-	Curvature Curvature // how the GGN is computed; the default is Approximate
-	Prior     float64   // precision δ of the prior; 0 means 1
-	Noise     float64   // variance σ² of a pixel; 0 means 1
-	// Progress, if not nil, is called with the number of rows that are summed.
-	Progress func(done, total int)
-}
-
 // fitRows is the number of rows between two calls of Progress.
 const fitRows = 1000
 
-// Fit returns the posterior at trained parameters (post hoc). h is the diagonal of Σ JᵀJ/σ² over the rows of x,
-// N×D, whose numbers are from 0 to 1.
-func Fit(ctx context.Context, a *Autoencoder, x *mat.Dense, o *FitOptions) (*Posterior, error) {
-	opt, err := o.withDefaults()
-	if err != nil {
-		return nil, err
+// Fit returns the posterior at trained parameters (post hoc), under a prior of precision δ = prior and the variance
+// σ² = noise of a pixel. h is the diagonal of Σ JᵀJ/σ² over the rows of x, N×D, whose numbers are from 0 to 1.
+// progress, if not nil, is called with the number of rows that are summed.
+func Fit(ctx context.Context, a *Autoencoder, x *mat.Dense, curvature Curvature, prior, noise float64, progress func(done, total int)) (*Posterior, error) {
+	if !(prior > 0) || !(noise > 0) || math.IsInf(prior, 0) || math.IsInf(noise, 0) {
+		return nil, fmt.Errorf("autoencoder: prior precision %v and noise variance %v must be positive numbers", prior, noise)
 	}
 	if err := a.Check(x); err != nil {
 		return nil, err
 	}
-	return fit(ctx, a, x, &opt)
-}
-
-func (o *FitOptions) withDefaults() (FitOptions, error) {
-	var opt FitOptions
-	if o != nil {
-		opt = *o
+	if progress == nil {
+		progress = func(int, int) {}
 	}
-	opt.Prior, opt.Noise = cmp.Or(opt.Prior, 1), cmp.Or(opt.Noise, 1)
-	if !(opt.Prior > 0) || !(opt.Noise > 0) || math.IsInf(opt.Prior, 0) || math.IsInf(opt.Noise, 0) {
-		return opt, fmt.Errorf("autoencoder: prior precision %v and noise variance %v must be positive numbers", opt.Prior, opt.Noise)
-	}
-	return opt, nil
+	return fit(ctx, a, x, curvature, prior, noise, progress)
 }
 
 // fit is Fit without the check that numbers are from 0 to 1.
-func fit(ctx context.Context, a *Autoencoder, x *mat.Dense, opt *FitOptions) (*Posterior, error) {
+func fit(ctx context.Context, a *Autoencoder, x *mat.Dense, curvature Curvature, prior, noise float64, progress func(done, total int)) (*Posterior, error) {
 	_, _, p := a.net.Dims()
 	h, part, n := make([]float64, p), make([]float64, p), dense.Count(x)
 	for lo := 0; lo < n; lo += fitRows {
-		if opt.Progress != nil {
-			opt.Progress(lo, n)
-		}
-		if err := a.net.GGNDiagonal(ctx, part, dense.Slice(x, lo, min(lo+fitRows, n)), nil, opt.Curvature.backpropagation()); err != nil {
+		progress(lo, n)
+		if err := a.net.GGNDiagonal(ctx, part, dense.Slice(x, lo, min(lo+fitRows, n)), nil, curvature.backpropagation()); err != nil {
 			return nil, fmt.Errorf("autoencoder: rows from %d: %w", lo, err)
 		}
-		dense.Axpy(h, 1/opt.Noise, part)
+		dense.Axpy(h, 1/noise, part)
 	}
-	if opt.Progress != nil {
-		opt.Progress(n, n)
-	}
-	return NewPosterior(a, h, opt.Prior, opt.Noise), nil
+	progress(n, n)
+	return NewPosterior(a, h, prior, noise), nil
 }
 
 // Autoencoder returns the autoencoder at the mean parameters.

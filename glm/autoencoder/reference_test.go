@@ -61,7 +61,7 @@ func TestReferencePosteriors(t *testing.T) {
 	a, ref := reference(t)
 	x, test := ref.MatrixRC("x_train", 40, 64), ref.MatrixRC("x_test", 10, 64)
 	for c, name := range map[Curvature]string{Exact: "exact", Approximate: "approximate", Mixed: "mixed"} {
-		p := testref.Must(fit(t.Context(), a, x, &FitOptions{Curvature: c, Prior: 0.01, Noise: 1}))(t)
+		p := testref.Must(fit(t.Context(), a, x, c, 0.01, 1, func(int, int) {}))(t)
 		requireClose(t, name, ref.Floats("ggn_diagonal_"+name), p.GGN(), 1e-10)
 		require.InEpsilon(t, ref.Scalar("log_det_"+name), p.LogDet(), 1e-10)
 		e := testref.Must(p.LogEvidence(t.Context(), x))(t)

@@ -202,7 +202,7 @@ func TestDraws(t *testing.T) {
 // other network.
 func TestSave(t *testing.T) {
 	a, x := small(t), curves(20, 1)
-	p := testref.Must(Fit(t.Context(), a, x, &FitOptions{Prior: 3, Noise: 0.5}))(t)
+	p := testref.Must(Fit(t.Context(), a, x, Approximate, 3, 0.5, nil))(t)
 	path := filepath.Join(t.TempDir(), "post")
 	require.NoError(t, p.Save(path, "by hand"))
 	q, made, err := Load(path, a)

@@ -25,7 +25,7 @@ func TestReferenceDraws(t *testing.T) {
 	test := ref.MatrixRC("x_test", 10, 64)
 	p := NewPosterior(a, ref.Floats("ggn_diagonal_exact"), 0.01, 1)
 	eps := ref.MatrixRC("sample_noise", 3, len(p.h))
-	d := testref.Must(p.draws(t.Context(), test, &DrawOptions{Samples: 3, Keep: 3}, func(s int) noise {
+	d := testref.Must(p.draws(t.Context(), test, &DrawOptions{Samples: 3, Keep: 3, Progress: func(int, int) {}}, func(s int) noise {
 		return func(dst []float64, lo int) { copy(dst, eps.RawRowView(s)[lo:]) }
 	}))(t)
 	requireClose(t, "mean", ref.Floats("sample_reconstruction_mean"), raw(d.Mean), 1e-10)
@@ -107,7 +107,7 @@ func TestReferenceStructures(t *testing.T) {
 func TestTunePrior(t *testing.T) {
 	for seed := range uint64(3) {
 		a, x := small(t, 6, int(seed)+1), curves(20+10*int(seed), seed)
-		p := testref.Must(Fit(t.Context(), a, x, &FitOptions{Noise: math.Pow(10, float64(seed)-2)}))(t)
+		p := testref.Must(Fit(t.Context(), a, x, Approximate, 1, math.Pow(10, float64(seed)-2), nil))(t)
 		got := testref.Must(p.TunePrior(t.Context()))(t)
 		best, at := math.Inf(-1), 0.0
 		for k := range 4000 {
@@ -188,7 +188,7 @@ func TestImpute(t *testing.T) {
 		}
 	}
 	calls := 0
-	samples, err := p.Impute(t.Context(), x, known, &ImputeOptions{Samples: 3, Rounds: 2, Progress: func(done, total int) { calls++; require.Equal(t, 3*(2+3), total) }})
+	samples, err := p.Impute(t.Context(), x, known, &DrawOptions{Samples: 3, Rounds: 2, Progress: func(done, total int) { calls++; require.Equal(t, 3*(2+3), total) }})
 	require.NoError(t, err)
 	require.Len(t, samples, 3)
 	require.Equal(t, 15, calls)
@@ -202,12 +202,12 @@ func TestImpute(t *testing.T) {
 		return e
 	}
 	require.Less(t, missing(samples[0]), missing(start))
-	ten := testref.Must(p.Impute(t.Context(), x, known, &ImputeOptions{Samples: 3, Rounds: 10}))(t)
-	byDefault := testref.Must(p.Impute(t.Context(), x, known, &ImputeOptions{Samples: 3}))(t)
+	ten := testref.Must(p.Impute(t.Context(), x, known, &DrawOptions{Samples: 3, Rounds: 10}))(t)
+	byDefault := testref.Must(p.Impute(t.Context(), x, known, &DrawOptions{Samples: 3}))(t)
 	require.Equal(t, raw(ten[1]), raw(byDefault[1]))
 
 	// With one network, by hand.
-	one := testref.Must(p.Impute(t.Context(), x, known, &ImputeOptions{Samples: 1, Rounds: 1}))(t)
+	one := testref.Must(p.Impute(t.Context(), x, known, &DrawOptions{Samples: 1, Rounds: 1}))(t)
 	theta := p.a.net.Theta()
 	p.Theta(theta, 0, 0)
 	net := testref.Must(p.a.net.WithTheta(theta))(t)
@@ -242,8 +242,8 @@ func TestAutoencodersThatAreNone(t *testing.T) {
 	x.Set(1, 3, 255)
 	e := testref.As[*RangeError](t, a.Check(x))
 	require.Equal(t, RangeError{1, 3, 255}, *e)
-	require.ErrorContains(t, testref.Err(Fit(t.Context(), a, x, nil)), "divide grey levels by 255")
-	require.ErrorContains(t, testref.Err(Fit(t.Context(), a, x, &FitOptions{Prior: -1})), "prior precision -1")
+	require.ErrorContains(t, testref.Err(Fit(t.Context(), a, x, Approximate, 1, 1, nil)), "divide grey levels by 255")
+	require.ErrorContains(t, testref.Err(Fit(t.Context(), a, x, Approximate, -1, 1, nil)), "prior precision -1")
 	require.Panics(t, func() { NewPosterior(a, nil, 1, 1) })
 }
 

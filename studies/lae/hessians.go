@@ -179,7 +179,7 @@ func (h *hessians) postHoc(ctx context.Context, kind string) (*postHocResult, er
 	r.Plain = result.Float(floats.Sum(autoencoder.SquaredErrors(p.test, f)) / float64(n*pixels))
 	var exact []float64
 	for _, curvature := range curvatures(kind) {
-		post, err := autoencoder.Fit(ctx, a, p.train, &autoencoder.FitOptions{Curvature: curvature})
+		post, err := autoencoder.Fit(ctx, a, p.train, curvature, 1, 1, nil)
 		if err != nil {
 			return nil, err
 		}

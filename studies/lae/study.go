@@ -343,7 +343,7 @@ func (s *study) fillStep(ctx context.Context, rule autoencoder.Rule, progress re
 	}{{"upper half noise", upper, 1}, {"upper half noise, two rounds", upper, 2}, {"upper half noise, ten rounds", upper, 10},
 		{"full picture", all, 1}, {"noise", make([]bool, len(all)), 1}}
 	for i, from := range fills {
-		samples, err := list[0].post.Impute(ctx, x, from.known, &autoencoder.ImputeOptions{Samples: fillSamples, Rounds: from.rounds, Progress: func(done, total int) { progress((i+1)*total+done, (len(fills)+1)*total) }})
+		samples, err := list[0].post.Impute(ctx, x, from.known, &autoencoder.DrawOptions{Samples: fillSamples, Rounds: from.rounds, Progress: func(done, total int) { progress((i+1)*total+done, (len(fills)+1)*total) }})
 		if err != nil {
 			return nil, err
 		}

@@ -104,7 +104,7 @@ func open(ctx context.Context, c *console.Console, m funcgp.Model, d funcgp.Data
 			return nil, err
 		}
 		info := set.Info()
-		s.post, err = autoencoder.Fit(ctx, a, x, &autoencoder.FitOptions{Curvature: curvature, Prior: float64(info.PriorPrecision), Noise: float64(info.NoiseVariance), Progress: func(done, total int) { c.Show("curvature", done, total) }})
+		s.post, err = autoencoder.Fit(ctx, a, x, curvature, float64(info.PriorPrecision), float64(info.NoiseVariance), func(done, total int) { c.Show("curvature", done, total) })
 		c.Clear()
 		s.made = fmt.Sprintf("fitted to %d training rows, %s diagonal of the GGN", info.Examples, curvature)
 		if err != nil {

@@ -283,7 +283,7 @@ func (s *session) fill(ctx context.Context, c *console.Console, x *mat.Dense, mi
 	for _, j := range list {
 		known[j] = false
 	}
-	o := &autoencoder.ImputeOptions{Seed: s.seed, Progress: func(done, total int) { c.Show("fill in", done, total) }}
+	o := &autoencoder.DrawOptions{Seed: s.seed, Progress: func(done, total int) { c.Show("fill in", done, total) }}
 	if s.flags.given("samples") {
 		o.Samples = s.flags.samples
 	}
