@@ -57,7 +57,7 @@ func TestSample(t *testing.T) {
 // Where memory is short fewer rows are left out.
 func TestCalibrationMemory(t *testing.T) {
 	d := dataset.Digits(0, 6000, 1)
-	train, err := d.Train.Select(&dataset.SelectOptions{})
+	train, err := d.Train.Select(nil, 0)
 	require.NoError(t, err)
 	for _, c := range []struct {
 		method  string

@@ -116,7 +116,7 @@ func (p *problem) changedRows(d *dataset.Data, rows []int, flag option.Text) (*p
 	q, e := *p, *p.Examples
 	q.Examples, e.Data = &e, d
 	var err error
-	if e.Train, err = e.Training(dataset.SelectOptions{Rows: rows, From: flag}); err != nil {
+	if e.Train, err = e.Training(rows, flag); err != nil {
 		return nil, err
 	}
 	if p.Saved != nil && !p.flags.given("seed") {
@@ -160,28 +160,28 @@ func (p *problem) WithRows(ctx context.Context, c *job.Job, name, index string) 
 			return nil, job.FullErrorf("{append=%s}: either its rows or those of %s have no names; give both an {id}, or neither", name, d.Source)
 		}
 	}
-	o := &dataset.SelectOptions{Classes: p.Examples.classes}
-	if d.Names != nil && o.Classes != nil { // other data may number them in another way
-		o.Classes = nil
+	classes := p.Examples.classes
+	if d.Names != nil && classes != nil { // other data may number them in another way
+		classes = nil
 		for _, k := range p.Examples.classes {
 			i, ok := slices.BinarySearch(added.Names, d.Names[k])
 			if !ok {
 				return nil, job.FullErrorf("{append}: %s does not know the class %s; give {class-names}", added.Source, d.Names[k])
 			}
-			o.Classes = append(o.Classes, i)
+			classes = append(classes, i)
 		}
 	}
+	var list []int
 	if index != "" {
-		if o.Rows, err = dataset.ReadRows(ctx, index); err != nil {
+		if list, err = dataset.ReadRows(ctx, index); err != nil {
 			return nil, err
 		}
-		o.From = option.Plain(index)
-	} else if o.Classes != nil && !leftOutKnown(&f, p.Model, added, p.Saved) {
-		if err := checkLeftOut(c, p.Model, added, o.Classes, added.Train); err != nil {
+	} else if classes != nil && !leftOutKnown(&f, p.Model, added, p.Saved) {
+		if err := checkLeftOut(c, p.Model, added, classes, added.Train); err != nil {
 			return nil, err
 		}
 	}
-	rows, err := added.Train.Select(o)
+	rows, err := added.Train.Pick(classes, list, option.Plain(index))
 	if err != nil {
 		return nil, err
 	}
@@ -213,49 +213,39 @@ func (p *problem) Joined() bool { return p.dataFiles != nil }
 // joined is WithRows of other data.
 func (p *problem) joined(ctx context.Context, added *dataset.Data, rows *dataset.Rows, name string) (*problem, error) {
 	d := p.Examples.Data
-	all, err := d.Stored(ctx, p.Examples.Train, nil)
+	all, err := p.Examples.Train.Kept(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	more, err := added.Stored(ctx, rows, nil)
+	more, err := rows.Kept(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	if (all.Pixels != nil) != (more.Pixels != nil) || len(more.Targets)*len(all.Rows) != len(all.Targets)*len(more.Rows) {
+	if d.GreyLevels() != added.GreyLevels() || len(more.Targets)*all.Len() != len(all.Targets)*more.Len() {
 		return nil, job.FullErrorf("{append=%s}: its inputs or targets are of another kind than those of %s; give rows like these", name, d.Source)
 	}
 	first := d.Train.Row(d.Train.Len()-1) + 1
-	if first > math.MaxInt32-len(more.Rows) {
+	if first > math.MaxInt32-more.Len() {
 		return nil, job.FullErrorf("{append=%s}: there are too many rows", name)
 	}
-	for i := range more.Rows {
-		all.Rows = append(all.Rows, first+i)
-	}
-	for _, y := range more.Targets {
-		if more.Names != nil {
-			k, ok := slices.BinarySearch(d.Names, more.Names[int(y)])
-			if !ok {
-				return nil, job.FullErrorf("{append=%s}: its label %s is not one of those of %s; leave such rows out", name, more.Names[int(y)], d.Source)
-			}
-			y = float64(k)
+	for i, y := range more.Targets {
+		if more.Names == nil {
+			break
 		}
-		all.Targets = append(all.Targets, y)
+		k, ok := slices.BinarySearch(d.Names, more.Names[int(y)])
+		if !ok {
+			return nil, job.FullErrorf("{append=%s}: its label %s is not one of those of %s; leave such rows out", name, more.Names[int(y)], d.Source)
+		}
+		more.Targets[i] = float64(k)
 	}
-	all.Integer = all.Integer && more.Integer
-	if all.Shares != nil {
-		all.Shares = append(all.Shares, more.Shares...)
-	}
-	if all.Weights != nil {
-		all.Weights = append(all.Weights, more.Weights...)
-	}
-	all.IDs, all.Pixels, all.X = append(all.IDs, more.IDs...), append(all.Pixels, more.Pixels...), append(all.X, more.X...)
+	all = all.Join(more, first)
 	of := d.Source + " and " + name
 	to, err := d.WithTrain(all, of)
 	if err != nil {
 		return nil, err
 	}
 	// The rows keep their order, and the rows of other data follow.
-	order := slices.Concat(p.Examples.Train.Index, all.Rows[p.Examples.Train.Len():])
+	order := slices.Concat(p.Examples.Train.Index, all.Index[p.Examples.Train.Len():])
 	q, err := p.changedRows(to, order, "{append}")
 	if err != nil {
 		return nil, err

@@ -295,8 +295,9 @@ func (e *examples) TestPart() *dataset.Rows {
 	return e.Data.Test
 }
 
-// Test picks test rows of the classes.
-func (e *examples) Test(o dataset.SelectOptions) (*dataset.Rows, error) {
+// Test picks test rows of the classes: those with these numbers, which from lists, or if they are nil the first count, 0
+// for all.
+func (e *examples) Test(count int, rows []int, from option.Text) (*dataset.Rows, error) {
 	part := e.TestPart()
 	if part.Len() == 0 && !e.Data.Images() {
 		remedy := option.Text("give {test-data} FILE")
@@ -305,16 +306,18 @@ func (e *examples) Test(o dataset.SelectOptions) (*dataset.Rows, error) {
 		}
 		return nil, option.Errorf("%s: there are no test rows; %s", e.Data.Source, remedy)
 	}
-	o.Classes = e.classes
-	rows, err := part.Select(&o)
-	return e.grouped(rows), err
+	if rows != nil {
+		picked, err := part.Pick(e.classes, rows, from)
+		return e.grouped(picked), err
+	}
+	picked, err := part.Select(e.classes, count)
+	return e.grouped(picked), err
 }
 
-// Training are the rows of the training data that o asks for, of the classes that are kept.
-func (e *examples) Training(o dataset.SelectOptions) (*dataset.Rows, error) {
-	o.Classes = e.classes
-	rows, err := e.Data.Train.Select(&o)
-	return e.grouped(rows), err
+// Training are the rows of the training data with these numbers, which from lists, of the classes that are kept.
+func (e *examples) Training(rows []int, from option.Text) (*dataset.Rows, error) {
+	picked, err := e.Data.Train.Pick(e.classes, rows, from)
+	return e.grouped(picked), err
 }
 
 // labels are the labels or targets of all rows.
@@ -333,7 +336,7 @@ const mostHeldOut = 5000
 // neither the posterior nor the network was trained on. An error says for what.
 func (p *problem) HeldOut(flag option.Text, use string) (*dataset.Rows, error) {
 	d := p.Examples.Data
-	part, o := d.Train, &dataset.SelectOptions{Classes: p.Examples.classes}
+	part, left := d.Train, []int(nil)
 	used := slices.Clone(p.Examples.Train.Index)
 	if d.Valid.Len() > 0 {
 		part, used = d.Valid, nil
@@ -341,17 +344,17 @@ func (p *problem) HeldOut(flag option.Text, use string) (*dataset.Rows, error) {
 		recorded, _ := job.ParseRows(meta.Rows, part.Len())
 		used = append(used, recorded...)
 	}
-	all, err := part.Select(o)
+	all, err := part.Select(p.Examples.classes, 0)
 	if err != nil {
 		return nil, err
 	}
 	slices.Sort(used)
 	for _, r := range all.Index {
 		if _, ok := slices.BinarySearch(used, r); !ok {
-			o.Rows = append(o.Rows, r)
+			left = append(left, r)
 		}
 	}
-	if len(o.Rows) == 0 {
+	if len(left) == 0 {
 		var remedy option.Text
 		if !d.Images() {
 			remedy = "give {valid-data} FILE, or "
@@ -365,7 +368,6 @@ func (p *problem) HeldOut(flag option.Text, use string) (*dataset.Rows, error) {
 		}
 		return nil, job.FullErrorf("%s: all %d training rows of %s were trained on, none is left to %s; %s%s {train-count=%d}", flag, all.Len(), d.Source, use, remedy, fewer, max(1, all.Len()*9/10))
 	}
-	o.Rows, o.From = o.Rows[max(0, len(o.Rows)-mostHeldOut):], flag
-	rows, err := part.Select(o)
+	rows, err := part.Pick(p.Examples.classes, left[max(0, len(left)-mostHeldOut):], flag)
 	return p.Examples.grouped(rows), err
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/gp/kept/certificate"
 	"github.com/funcgp/funcgp/gp/mode"
-	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/store"
@@ -147,7 +146,7 @@ const loadedFloats = 1 << 22
 func (f *fit) askedRows(ctx context.Context) (*linearize.Batch, error) {
 	rows := f.problem.Examples.Train
 	if f.problem.Examples.TestPart().Len() > 0 {
-		if test, err := f.problem.Examples.Test(dataset.SelectOptions{}); err == nil {
+		if test, err := f.problem.Examples.Test(0, nil, ""); err == nil {
 			rows = test
 		}
 	}

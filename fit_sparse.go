@@ -12,7 +12,6 @@ import (
 	"github.com/funcgp/funcgp/glm/predictive"
 	"github.com/funcgp/funcgp/glm/score"
 	"github.com/funcgp/funcgp/gp"
-	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
@@ -277,7 +276,7 @@ func (f *fit) compare(ctx context.Context, q *solution) error {
 	if f.quiet || p.Examples.TestPart().Len() == 0 {
 		return nil
 	}
-	test, err := p.Examples.Test(dataset.SelectOptions{})
+	test, err := p.Examples.Test(0, nil, "")
 	if err != nil {
 		return nil // no test row of these classes
 	}

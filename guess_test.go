@@ -84,7 +84,7 @@ func TestGuessOfScalerOfAllRows(t *testing.T) {
 	for _, seen := range []int{n, of} {
 		data := tableOf(t, parts[0].String())
 		data.Test = tableOf(t, parts[1].String()).Train
-		rows := testref.Must(data.Train.Select(nil))(t)
+		rows := testref.Must(data.Train.Select(nil, 0))(t)
 		mean, sd := stat.PopMeanStdDev(x[:seen], nil)
 		bias, slope := stat.LinearRegression(x[:n], y[:n], nil, false)
 		net := testref.Must(network.Sequential(network.Shape{1}, network.Dense{Units: 1}))(t)
@@ -114,7 +114,7 @@ func TestGuessNeverLosesMoreThanAConstant(t *testing.T) {
 			fmt.Fprintf(&text, "%v,%v\n", x, x-center+rng.NormFloat64())
 		}
 		data := tableOf(t, text.String())
-		rows := testref.Must(data.Train.Select(nil))(t)
+		rows := testref.Must(data.Train.Select(nil, 0))(t)
 		net := testref.Must(network.Sequential(network.Shape{1}, network.Dense{Units: 1}))(t)
 		net = testref.Must(net.WithTheta([]float64{rng.NormFloat64(), 2 * rng.NormFloat64()}))(t)
 		m := &trained{&trainedModel{Name: "m", Net: net, Outputs: 1, Meta: &metadata{}}, &problemTask{Likelihood: likelihoodNamed("gaussian"), Noise: 1}, data, rows, mat.NewDense(n, 1, rows.Targets)}
@@ -184,7 +184,7 @@ func nearlyStandardized(t *testing.T, n int, deviation, share float64) *trained 
 		fmt.Fprintf(&text, "%v,%v\n", z[i], .03+deviation*(correlation*z[i]+math.Sqrt(1-correlation*correlation)*e[i]))
 	}
 	data := tableOf(t, text.String())
-	rows := testref.Must(data.Train.Select(nil))(t)
+	rows := testref.Must(data.Train.Select(nil, 0))(t)
 	net := testref.Must(network.Sequential(network.Shape{1}, network.Dense{Units: 1}))(t)
 	net = testref.Must(net.WithTheta([]float64{correlation * (share + (1-share)*deviation), .03 * (1 - share)}))(t)
 	task := &problemTask{Likelihood: likelihoodNamed("gaussian"), Noise: 1}

@@ -143,7 +143,7 @@ func (l *linearCase) problem(t *testing.T, delta float64, from decision) *proble
 		l.lik.VarianceTo(v, v)
 		task.Noise = v[0]
 	}
-	train := testref.Must(data.Train.Select(&dataset.SelectOptions{Classes: task.Classes}))(t)
+	train := testref.Must(data.Train.Select(task.Classes, 0))(t)
 	return &problem{Model: &trainedModel{Meta: &metadata{}, Outputs: l.f.RawMatrix().Cols}, Task: task, Examples: &examples{Data: data, Train: train, Y: l.y}}
 }
 

@@ -80,23 +80,24 @@ func (s *Query) pick(ctx context.Context, c *job.Job, p *problem, count int) (*d
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
-	o := dataset.SelectOptions{Count: count}
+	var rows []int
+	var from option.Text
 	switch {
 	case s.Input != "":
 		return s.inputs(ctx, c, p)
 	case s.Index != "":
-		rows, _ := job.ParseRows(s.Index, mostAsked) // which is right, by Check
-		o = dataset.SelectOptions{Rows: rows, From: "{index}"}
+		rows, _ = job.ParseRows(s.Index, mostAsked) // which is right, by Check
+		from = "{index}"
 	case s.TestIndex != "":
-		rows, err := dataset.ReadRows(ctx, s.TestIndex)
-		if err != nil {
+		var err error
+		if rows, err = dataset.ReadRows(ctx, s.TestIndex); err != nil {
 			return nil, err
 		}
-		o = dataset.SelectOptions{Rows: rows, From: option.Plain(s.TestIndex)}
+		from = option.Plain(s.TestIndex)
 	case s.All:
-		o.Count = 0
+		count = 0
 	}
-	return p.Examples.Test(o)
+	return p.Examples.Test(count, rows, from)
 }
 
 // inputs reads the rows of --input, and says what was done to them.
@@ -180,8 +181,7 @@ func (p *problem) poolOfData(ctx context.Context, c *job.Job, name string) (*dat
 	if !slices.Equal(d.Shape, p.Examples.Data.Shape) {
 		return nil, job.FullErrorf("{pool=%s}: a row has the shape %v, but those of %s have %v; give rows like these", name, d.Shape, p.Examples.Data.Source, p.Examples.Data.Shape)
 	}
-	o := &dataset.SelectOptions{Classes: p.Examples.classes, From: "{pool}"}
-	rows, err := d.Train.Select(o)
+	rows, err := d.Train.Select(p.Examples.classes, 0)
 	if err != nil || fingerprint(d.Train) != fingerprint(p.Examples.Data.Train) {
 		return rows, err
 	}

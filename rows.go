@@ -216,7 +216,7 @@ func (p *Posterior) TestRows(ctx context.Context, index ...int) (*Rows, error) {
 		return nil, err
 	}
 	defer end()
-	rows, err := p.problem.Examples.Test(dataset.SelectOptions{Rows: index, From: "{index}"})
+	rows, err := p.problem.Examples.Test(0, index, "{index}")
 	if err != nil {
 		return nil, named(err)
 	}
@@ -235,7 +235,7 @@ func (p *Posterior) TrainingRows(_ context.Context, index ...int) (*Rows, error)
 		if _, err := p.problem.TrainPositions("TrainingRows", index); err != nil {
 			return nil, named(err)
 		}
-		if rows, err = p.problem.Examples.Training(dataset.SelectOptions{Rows: index, From: "TrainingRows"}); err != nil {
+		if rows, err = p.problem.Examples.Training(index, "TrainingRows"); err != nil {
 			return nil, named(err)
 		}
 	}

@@ -325,31 +325,28 @@ func (v *savedFile) data(d *dataset.Data) (*dataset.Data, error) {
 	if err := v.File.JSON("inputs", &rows); err != nil {
 		return nil, err
 	}
-	r := &dataset.Stored{Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer, Names: rows.Names, IDs: rows.IDs, Held: rows.Held}
-	var err error
-	if r.Targets, err = v.File.Floats("inputs.targets"); err != nil {
+	r := &dataset.Rows{Shape: rows.Shape, Columns: rows.Columns, Names: rows.Names, IDs: rows.IDs}
+	pixels, err := v.File.Bytes("inputs.pixels")
+	if err != nil {
 		return nil, err
 	}
-	if v.File.Has("inputs.weights") {
-		if r.Weights, err = v.File.Floats("inputs.weights"); err != nil {
+	var x []float64
+	for _, section := range []struct {
+		name   string
+		to     *[]float64
+		always bool
+	}{{"inputs.targets", &r.Targets, true}, {"inputs.weights", &r.Weights, false}, {"inputs.shares", &r.Shares, false}, {"inputs.features", &x, true}} {
+		if !section.always && !v.File.Has(section.name) {
+			continue
+		}
+		if *section.to, err = v.File.Floats(section.name); err != nil {
 			return nil, err
 		}
 	}
-	if v.File.Has("inputs.shares") {
-		if r.Shares, err = v.File.Floats("inputs.shares"); err != nil {
-			return nil, err
-		}
+	if len(pixels) == 0 {
+		pixels = nil
 	}
-	if r.Pixels, err = v.File.Bytes("inputs.pixels"); err != nil {
-		return nil, err
-	}
-	if r.X, err = v.File.Floats("inputs.features"); err != nil {
-		return nil, err
-	}
-	if len(r.Pixels) == 0 {
-		r.Pixels = nil
-	}
-	n, size := max(len(r.Pixels), len(r.X)), 1 // rows by the size of their inputs
+	n, size := max(len(pixels), len(x)), 1 // rows by the size of their inputs
 	for _, k := range r.Shape {
 		if k < 1 || k > math.MaxInt32/size {
 			n = 0
@@ -357,20 +354,24 @@ func (v *savedFile) data(d *dataset.Data) (*dataset.Data, error) {
 		}
 		size *= k
 	}
-	if n /= size; r.Held != nil { // each row has a target
+	if n /= size; rows.Held != nil { // each row has a target
 		n = len(r.Targets)
 	}
 	ok := strings.TrimSpace(rows.Rows) == ""
 	if !ok {
-		r.Rows, ok = job.ParseRows(rows.Rows, n)
+		r.Index, ok = job.ParseRows(rows.Rows, n)
 	}
-	if !ok || r.Held == nil && len(r.Rows) != n {
+	if !ok || rows.Held == nil && len(r.Index) != n {
 		return nil, v.Damaged("its training rows cannot be used")
 	}
+	if rows.Integer {
+		r.Labels = make([]int, len(r.Index))
+	}
 	if d == nil {
-		d = r.Data(v.path)
+		d = dataset.Without(r, v.path)
 		d.Target, d.TargetColumns, d.LastTarget, d.ID, d.AllColumns = rows.Target, rows.TargetColumns, rows.LastTarget, rows.ID, rows.AllColumns
 		d.Weights = rows.Weights
 	}
+	r.Hold(pixels, x, rows.Held)
 	return d.WithTrain(r, v.path)
 }

@@ -64,7 +64,7 @@ func trainedWith(t *testing.T, seed uint64, likelihood, inputs string, targets b
 	case "poisson":
 		loss = glm.Poisson{}
 	}
-	rows := testref.Must(data.Train.Select(&dataset.SelectOptions{Classes: task.Classes}))(t)
+	rows := testref.Must(data.Train.Select(task.Classes, 0))(t)
 	y := mat.NewDense(rows.Len(), 1, rows.Targets)
 	x, z := rows.Matrix(), mat.DenseCopyOf(y)
 	by := testref.Must(ordered(t.Context(), inputs, rows, nil))(t)

@@ -160,7 +160,7 @@ func (v *savedFile) agreeRows(ctx context.Context, f *dataFlags, t *problemTask,
 	if f.TrainCount == 0 || v.Header.Inputs && v.Header.Flags["train-count"] == strconv.Itoa(f.TrainCount) {
 		return nil
 	}
-	if first, err := d.Train.Select(&dataset.SelectOptions{Classes: t.Classes, Count: f.TrainCount}); err == nil && !v.Header.Inputs && slices.Equal(first.Index, train.Index) {
+	if first, err := d.Train.Select(t.Classes, f.TrainCount); err == nil && !v.Header.Inputs && slices.Equal(first.Index, train.Index) {
 		return nil
 	}
 	return v.differs("train-count", strconv.Itoa(f.TrainCount), said)

@@ -81,9 +81,9 @@ func (q *solution) Save(ctx context.Context, c *job.Job, path string, r result.F
 			return slices.ContainsFunc(head.CalibrationWarnings, func(of error) bool { return of.Error() == w.Error() })
 		})
 	}
-	var rows *dataset.Stored
+	var rows *dataset.Rows
 	if inputs {
-		if rows, err = e.Data.Stored(ctx, e.Train, held); err != nil {
+		if rows, err = e.Train.Kept(ctx, held); err != nil {
 			return err
 		}
 	}
@@ -100,7 +100,11 @@ func (q *solution) Save(ctx context.Context, c *job.Job, path string, r result.F
 			}
 		}
 		if inputs {
-			w.JSON("inputs", storedRows{Rows: job.FormatRows(rows.Rows), Shape: rows.Shape, Columns: rows.Columns, Integer: rows.Integer, Names: rows.Names, IDs: rows.IDs, Held: rows.Held, Target: e.Data.Target, TargetColumns: e.Data.TargetColumns, ID: e.Data.ID, Weights: e.Data.Weights, LastTarget: e.Data.LastTarget, AllColumns: e.Data.AllColumns})
+			d := e.Data
+			pixels, x, held := rows.Memory()
+			w.JSON("inputs", storedRows{Rows: job.FormatRows(rows.Index), Shape: rows.Shape, Columns: rows.Columns,
+				Integer: rows.Labels != nil, Names: rows.Names, IDs: rows.IDs, Held: held,
+				Target: d.Target, TargetColumns: d.TargetColumns, ID: d.ID, Weights: d.Weights, LastTarget: d.LastTarget, AllColumns: d.AllColumns})
 			w.Floats("inputs.targets", rows.Targets)
 			if rows.Shares != nil {
 				w.Floats("inputs.shares", rows.Shares)
@@ -108,8 +112,8 @@ func (q *solution) Save(ctx context.Context, c *job.Job, path string, r result.F
 			if rows.Weights != nil {
 				w.Floats("inputs.weights", rows.Weights)
 			}
-			w.Bytes("inputs.pixels", rows.Pixels)
-			w.Floats("inputs.features", rows.X)
+			w.Bytes("inputs.pixels", pixels)
+			w.Floats("inputs.features", x)
 		}
 		if q.Calibration != nil {
 			w.Floats("leave-one-out", packRows(q.Calibration.LeftOutRows))

@@ -23,7 +23,7 @@ func TestClassesOfOutputs(t *testing.T) {
 		d := tableOf(t, text)
 		got, err := chooseTask(job.New(nil), &taskFlags{}, &flags, &trainedModel{Name: "net", Meta: &metadata{}, Outputs: outputs}, d)
 		if err == nil {
-			_, err = d.Train.Select(nil)
+			_, err = d.Train.Select(nil, 0)
 		}
 		return got, err
 	}

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/par"
 )
 
@@ -18,14 +17,12 @@ func (p *problem) TestScores(ctx context.Context) (*result.TestScores, error) {
 	if p.Examples.TestPart().Len() == 0 {
 		return nil, nil
 	}
-	rows, err := p.Examples.Test(dataset.SelectOptions{})
+	rows, err := p.Examples.Test(0, nil, "")
 	if err != nil || rows.Targets == nil || rows.Len() == 0 {
 		return nil, nil // no row of these classes is labelled
 	}
 	if rows.Len() > mostTestRows {
-		if rows, err = p.Examples.Test(dataset.SelectOptions{Count: mostTestRows}); err != nil {
-			return nil, err
-		}
+		rows = rows.Slice(0, mostTestRows)
 	}
 	y, err := p.Targets(rows)
 	if err != nil {

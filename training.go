@@ -6,7 +6,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
-	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -40,7 +39,7 @@ func OpenToTrain(ctx context.Context, d Data, o *FitOptions, net *Trainee) (*Tra
 	if err != nil || s.session.problem.Examples.TestPart().Len() == 0 {
 		return s, err
 	}
-	rows, err := s.session.problem.Examples.Test(dataset.SelectOptions{})
+	rows, err := s.session.problem.Examples.Test(0, nil, "")
 	if err == nil && !s.autoencoder {
 		_, err = s.session.problem.Targets(rows)
 	}

@@ -24,33 +24,39 @@ func chooseRows(ctx context.Context, c *job.Job, f *dataFlags, m *trainedModel, 
 		// Whether they are those that the posterior was fitted on is checked when it is loaded.
 		rows, ok := job.ParseRows(saved.Header.Rows, d.Train.Len())
 		if ok {
-			if train, err := d.Train.Select(&dataset.SelectOptions{Classes: t.Classes, Rows: rows}); err == nil {
+			if train, err := d.Train.Pick(t.Classes, rows, ""); err == nil {
 				return train, saved.agreeRows(ctx, f, t, d, train)
 			}
 		}
 		return nil, option.Errorf("%s: its posterior is of other training rows than those of %s; give {data} that it was fitted on, or fit it again by {fit with-inputs}", saved.path, d.Source)
 	}
-	o := &dataset.SelectOptions{Classes: t.Classes, Count: f.TrainCount}
+	var rows []int
+	var from option.Text
 	var err error
 	recorded := false
 	switch {
 	case f.TrainFile != "":
-		if o.Rows, err = dataset.ReadRows(ctx, f.TrainFile); err != nil {
+		if rows, err = dataset.ReadRows(ctx, f.TrainFile); err != nil {
 			return nil, err
 		}
-		o.From = option.Plain(f.TrainFile)
+		from = option.Plain(f.TrainFile)
 	case f.TrainCount == 0 && m.Meta.Rows != "":
 		if m.Meta.Data != fingerprint(d.Train) {
 			c.Warn(job.NewWarning("other-data", math.NaN(), math.NaN(), "Choose rows by {train-count} or {train-index}.",
 				"%s was trained on other data than %s. The training rows it records are not used.", m.Name, d.Source))
 			break
 		}
-		if o.Rows, recorded = job.ParseRows(m.Meta.Rows, d.Train.Len()); !recorded {
+		if rows, recorded = job.ParseRows(m.Meta.Rows, d.Train.Len()); !recorded {
 			return nil, option.Errorf("%s: its metadata entry %s cannot be used; give {train-count} or {train-index}", m.Name, keyRows)
 		}
-		o.From = option.Plain(m.Name)
+		from = option.Plain(m.Name)
 	}
-	train, err := d.Train.Select(o)
+	var train *dataset.Rows
+	if rows != nil {
+		train, err = d.Train.Pick(t.Classes, rows, from)
+	} else {
+		train, err = d.Train.Select(t.Classes, f.TrainCount)
+	}
 	if e := (*dataset.Error)(nil); recorded && errors.As(err, &e) {
 		e.Remedy = "the model records it as a training row; give {train-count} or {train-index} for others"
 	}

@@ -39,7 +39,7 @@ type validation struct {
 // Validate compares the posterior, which AtTheta returned, on the test rows, with differences up to a tolerance relative
 // to the largest entry. The report of the posterior is left to the caller.
 func (q *solution) Validate(ctx context.Context, c *job.Job, p *problem, tolerance float64) (*result.Validation, error) {
-	test, err := p.Examples.Test(dataset.SelectOptions{})
+	test, err := p.Examples.Test(0, nil, "")
 	if err != nil {
 		return nil, err
 	}

@@ -389,7 +389,7 @@ func TestCalibrateHeldOut(t *testing.T) {
 func TestCalibrateHeldOutDigits(t *testing.T) {
 	// Of the fours and nines among 20000 digits the built-in network has seen 1500.
 	d := testref.Must(dataset.Open(t.Context(), "digits", nil))(t)
-	all := testref.Must(d.Train.Select(&dataset.SelectOptions{Classes: []int{4, 9}}))(t)
+	all := testref.Must(d.Train.Select([]int{4, 9}, 0))(t)
 	_, sum := linesOf[prediction](t, succeed(t, "predict", "--json", "--index", "6", "--train-count", "100", "--calibrate", "heldout"))
 	require.Equal(t, all.Len()-1500, sum.Fit.Calibration.Rows)
 	require.Equal(t, "heldout", sum.Fit.Calibration.Method)

@@ -54,7 +54,7 @@ func TestStudyOfWrongLabels(t *testing.T) {
 	}
 	n := *studyRows
 	data := testref.Must(dataset.Open(t.Context(), testref.MNIST(t), nil))(t)
-	rows := testref.Must(data.Train.Select(&dataset.SelectOptions{Count: n}))(t)
+	rows := testref.Must(data.Train.Select(nil, n))(t)
 	x := rows.Matrix()
 	x.Apply(func(_, _ int, v float64) float64 { return (v - 0.1307) / 0.3081 }, x)
 	y, truth := mat.NewDense(n, 1, nil), make([]int, n)

@@ -55,8 +55,8 @@ type prepared struct {
 func (j job) prepare(b *testing.B) *prepared {
 	b.Helper()
 	data := dataset.Digits(0, 20000, 12000)
-	train := testref.Must(data.Train.Select(&dataset.SelectOptions{Classes: j.classes, Count: j.n}))(b)
-	test := testref.Must(data.Test.Select(&dataset.SelectOptions{Classes: j.classes, Count: j.t}))(b)
+	train := testref.Must(data.Train.Select(j.classes, j.n))(b)
+	test := testref.Must(data.Test.Select(j.classes, j.t))(b)
 	net := testref.Must(network.Sequential(network.Shape{1, 28, 28}, j.layers...))(b)
 	prior := testref.Must(ntk.NewIsotropic(10, nil))(b)
 	p := &prepared{net: net, kernel: ntk.New(prior, net.Theta()), lik: glm.Bernoulli{}, x: train.Matrix(), xTest: test.Matrix()}

@@ -338,10 +338,6 @@ func (t *table) fillWeights(weights *npy.Array) error {
 	return nil
 }
 
-func (t *table) errorf(remedy option.Text, format string, a ...any) error {
-	return &Error{File: t.File, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
-}
-
 // shapeInputs takes the shape of the inputs: N×D features, or pictures N×H×W or N×C×H×W, whose
 // elements of the type uint8 are grey levels.
 func (t *table) shapeInputs(shape []int, kind string, isBytes bool) error {

@@ -74,10 +74,10 @@ func TestStoredKinds(t *testing.T) {
 		"testdata/table.npz": {ID: "id_train"}, "testdata/floats.npz": nil, "testdata/x_pictures.npy": nil, multi: {Target: "a,b", ID: "id"},
 	} {
 		d := testref.Must(Open(t.Context(), path, o))(t)
-		s := testref.Must(d.Train.Select(&SelectOptions{Rows: []int{1}}))(t)
-		back, err := d.WithTrain(stored(t, d, s), "saved")
+		s := testref.Must(d.Train.Pick(nil, []int{1}, ""))(t)
+		back, err := d.WithTrain(kept(t, s), "saved")
 		require.NoError(t, err, path)
-		got := testref.Must(back.Train.Select(nil))(t)
+		got := testref.Must(back.Train.Select(nil, 0))(t)
 		require.Equal(t, s.Targets, got.Targets)
 		require.Equal(t, s.Labels, got.Labels)
 		require.Equal(t, s.IDs, got.IDs)
@@ -87,12 +87,12 @@ func TestStoredKinds(t *testing.T) {
 	}
 	some := write(t, dir, "some.csv", []byte("length,width,height,y\n1,2,3,violet\n"))
 	d := testref.Must(Open(t.Context(), "testdata/table.npz", nil))(t)
-	all := testref.Must(d.Train.Select(nil))(t)
+	all := testref.Must(d.Train.Select(nil, 0))(t)
 	other := testref.Must(Open(t.Context(), some, &OpenOptions{ClassNames: []string{"aster", "rose"}}))(t)
-	_, err := other.WithTrain(stored(t, d, all), "saved")
+	_, err := other.WithTrain(kept(t, all), "saved")
 	require.ErrorContains(t, err, `saved: its training rows have the label "iris", which those of `+some+` do not have`)
 	other = testref.Must(Open(t.Context(), some, &OpenOptions{ClassNames: d.Names}))(t)
-	back := testref.Must(other.WithTrain(stored(t, d, all), "saved"))(t)
+	back := testref.Must(other.WithTrain(kept(t, all), "saved"))(t)
 	require.Equal(t, []string{"aster", "iris", "rose", "violet"}, back.Names)
 	require.Equal(t, d.Train.Labels, back.Train.Labels)
 }

@@ -196,7 +196,7 @@ func TestOneHot(t *testing.T) {
 	require.Equal(t, []float64{1, 2, 3}, d.Train.Matrix().RawMatrix().Data)
 	_, several := d.SeveralLabels()
 	require.False(t, several)
-	sub := testref.Must(d.Train.Select(&SelectOptions{Classes: []int{2, 0, 1}}))(t)
+	sub := testref.Must(d.Train.Select([]int{2, 0, 1}, 0))(t)
 	require.Equal(t, []float64{2, 0, 2}, sub.Targets)
 
 	d = open(single, OpenOptions{RealTargets: true})
@@ -225,7 +225,7 @@ func TestOneHot(t *testing.T) {
 	require.Equal(t, []int{1, 2, 1, 2}, d.Train.Labels)
 	require.InDeltaSlice(t, []float64{0, 1, 0, 0, 0, 1, 0, 1, 0, .3005 / 1.0005, .1 / 1.0005, .6 / 1.0005}, d.Train.Shares, 1e-15)
 	require.Equal(t, []string{SharesNote}, d.Notes)
-	sub = testref.Must(d.Train.Select(&SelectOptions{Rows: []int{3}}))(t)
+	sub = testref.Must(d.Train.Pick(nil, []int{3}, ""))(t)
 	require.Equal(t, d.Train.Shares[9:], sub.Shares)
-	require.Equal(t, d.Train.Shares[9:], testref.Must(d.Stored(t.Context(), sub, nil))(t).Shares)
+	require.Equal(t, d.Train.Shares[9:], testref.Must(sub.Kept(t.Context(), nil))(t).Shares)
 }

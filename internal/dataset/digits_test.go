@@ -113,8 +113,8 @@ func TestDigitsDifficulty(t *testing.T) {
 // accuracy of the label of the nearest training row, and of the nearest mean.
 func accuracy(t *testing.T, d *Data, classes []int, count int) (row, mean float64) {
 	t.Helper()
-	train := testref.Must(d.Train.Select(&SelectOptions{Classes: classes, Count: count}))(t)
-	test := testref.Must(d.Test.Select(&SelectOptions{Classes: classes}))(t)
+	train := testref.Must(d.Train.Select(classes, count))(t)
+	test := testref.Must(d.Test.Select(classes, 0))(t)
 	x, v := train.Matrix(), test.Matrix()
 	means, known := mat.NewDense(10, 784, nil), []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
 	var n [10]float64

@@ -5,12 +5,12 @@
 //
 //	d, err := dataset.Open(ctx, "digits", nil)
 //	if err != nil { … }
-//	train, err := d.Train.Select(&dataset.SelectOptions{Classes: []int{4, 9}, Count: 3000})
+//	train, err := d.Train.Select([]int{4, 9}, 3000)
 //	if err != nil { … }
 //	x := train.Matrix()                         // 3000×784, pixels divided by 255
 //	y := train.Targets                          // 0 for a 4, 1 for a 9
 //	row, label := train.Index[0], train.Labels[0] // in the original file
-//	test, err := d.Test.Select(&dataset.SelectOptions{Classes: []int{4, 9}, Rows: []int{17}})
+//	test, err := d.Test.Pick([]int{4, 9}, []int{17}, "")
 //
 // A CSV file begins with column names. Its fields are separated by commas,
 // semicolons or tabs, and it may be gzipped. Targets that are words are labels: they

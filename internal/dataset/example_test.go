@@ -13,14 +13,14 @@ func ExampleOpen() {
 		fmt.Println(err)
 		return
 	}
-	train, err := d.Train.Select(&dataset.SelectOptions{Classes: []int{4, 9}, Count: 3000})
+	train, err := d.Train.Select([]int{4, 9}, 3000)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	n, dim := train.Matrix().Dims()
 	fmt.Println(n, dim, train.Index[:4], train.Labels[:4], train.Targets[:4])
-	_, err = d.Test.Select(&dataset.SelectOptions{Classes: []int{4, 9}, Rows: []int{0}, From: "--index"})
+	_, err = d.Test.Pick([]int{4, 9}, []int{0}, "--index")
 	fmt.Println(err)
 	// Output:
 	// 3000 784 [1 4 8 18] [4 4 9 4] [0 0 1 0]

@@ -22,7 +22,7 @@ func TestMatrices(t *testing.T) {
 	require.Equal(t, []int{2}, d.Shape)
 	require.True(t, mat.Equal(x, d.Train.Matrix()))
 	x.Set(0, 0, 9) // the data are a copy
-	rows := testref.Must(d.Train.Select(&SelectOptions{Rows: []int{2, 0}}))(t)
+	rows := testref.Must(d.Train.Pick(nil, []int{2, 0}, ""))(t)
 	require.Equal(t, []float64{5, 6, 1, 2}, rows.Matrix().RawMatrix().Data)
 	require.Equal(t, []float64{0, 1}, rows.Weights)
 	require.Nil(t, testref.Must(Matrices(x, mat.NewDense(3, 1, []float64{.5, 0, 1}), nil, nil, nil))(t).Classes())

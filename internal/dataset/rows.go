@@ -49,7 +49,7 @@ type inputs struct {
 	draw   func(dst []byte, place int) // draws such images where they are needed, also at the same time; nil where px has them
 	x      []float64                   // features or images of real numbers, row-major; nil otherwise
 	far    *byRange                    // inputs that are read where they are needed; nil where px or x has them
-	held   map[int]int                 // where px or x has the inputs of each place that are known; nil where all are, in order
+	held   []int                       // places whose inputs px or x has, ascending; nil for all
 	lo, hi float64                     // range of x for images
 	levels bool                        // images of real numbers are whole grey levels from 0 to 255
 	last   bool                        // the shape of images is H×W×C: see Data.ChannelsLast
@@ -310,7 +310,7 @@ func (s *Rows) place(i int) int {
 // checkKnown fails where the inputs of some row are not known.
 func (s *Rows) checkKnown() error {
 	for i := 0; s.held != nil && i < s.n; i++ {
-		if _, known := s.held[s.place(i)]; !known {
+		if _, known := slices.BinarySearch(s.held, s.place(i)); !known {
 			return &Error{File: s.File, Place: fmt.Sprintf("row %d", s.Row(i)), Problem: "the inputs of this training row were left out of the file", Remedy: "give {data} with the training data"}
 		}
 	}
@@ -322,7 +322,7 @@ func (s *Rows) stored(i int) int {
 	if s.held == nil {
 		return s.place(i)
 	}
-	at, ok := s.held[s.place(i)]
+	at, ok := slices.BinarySearch(s.held, s.place(i))
 	if !ok {
 		panic("dataset: inputs that are not known")
 	}

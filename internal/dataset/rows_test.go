@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/testref"
 )
 
@@ -26,7 +27,7 @@ func labelled(labels ...int) *Rows {
 
 func TestSelectClasses(t *testing.T) {
 	s := labelled(9, 3, 4, 9, 4, 0)
-	sub := testref.Must(s.Select(&SelectOptions{Classes: []int{4, 9}}))(t)
+	sub := testref.Must(s.Select([]int{4, 9}, 0))(t)
 	require.Equal(t, []int{0, 2, 3, 4}, sub.places)
 	require.Equal(t, []int{1, 7, 10, 13}, sub.Index) // file order
 	require.Equal(t, []int{9, 4, 9, 4}, sub.Labels)
@@ -35,55 +36,60 @@ func TestSelectClasses(t *testing.T) {
 	require.Equal(t, []float64{0, 0.25, 0.375, 0.5}, sub.Matrix().RawMatrix().Data)
 
 	// The order of the classes is the order of the numbers.
-	sub = testref.Must(s.Select(&SelectOptions{Classes: []int{9, 4}, Count: 2}))(t)
+	sub = testref.Must(s.Select([]int{9, 4}, 2))(t)
 	require.Equal(t, []int{9, 4}, sub.Labels)
 	require.Equal(t, []int{0, 1}, sub.Class)
 
 	// Rows keep the order they are asked for in.
-	sub = testref.Must(s.Select(&SelectOptions{Classes: []int{4, 9}, Rows: []int{13, 1, 7}}))(t)
+	sub = testref.Must(s.Pick([]int{4, 9}, []int{13, 1, 7}, ""))(t)
 	require.Equal(t, []int{13, 1, 7}, sub.Index)
 	require.Equal(t, []float64{0, 1, 0}, sub.Targets)
 }
 
 func TestSelectAll(t *testing.T) {
 	s := labelled(9, 3, 4)
-	sub := testref.Must(s.Select(nil))(t)
+	sub := testref.Must(s.Select(nil, 0))(t)
 	require.Equal(t, 3, sub.Len())
 	require.Nil(t, sub.Class)
 	require.Equal(t, []float64{9, 3, 4}, sub.Targets) // counts for Poisson
 	s.Labels, s.Targets = nil, []float64{0.5, 1.5, 2.5}
-	sub = testref.Must(s.Select(&SelectOptions{Rows: []int{4}}))(t)
+	sub = testref.Must(s.Pick(nil, []int{4}, ""))(t)
 	require.Equal(t, []float64{1.5}, sub.Targets)
 	require.Nil(t, sub.Labels)
 }
 
 func TestSelectErrors(t *testing.T) {
 	for _, c := range []struct {
-		o    SelectOptions
-		want string
+		classes []int
+		count   int
+		rows    []int
+		from    option.Text
+		want    string
 	}{
-		{SelectOptions{Count: -1}, "count of rows -1"},
-		{SelectOptions{Count: 1, Rows: []int{1}}, "not both"},
-		{SelectOptions{Count: 7}, "a.csv: 7 test rows asked for, but there are 6; ask for fewer"},
-		{SelectOptions{Count: 5, Classes: []int{4, 9}}, "5 test rows asked for, but there are 4 of the classes 4,9"},
-		{SelectOptions{Classes: []int{4, 4}}, "class 4 is in the list of classes twice"},
-		{SelectOptions{Classes: []int{4, 7}}, "class 7 is not in the data, which have classes 0,3,4,9"},
-		{SelectOptions{Rows: []int{}, From: "r.txt"}, "r.txt: the list of rows is empty"},
-		{SelectOptions{Rows: []int{1, 18}, From: "r.txt"}, "r.txt: row 18 of a.csv: is past the end: the test rows are 0 to 17"},
-		{SelectOptions{Rows: []int{-1}}, "a.csv: row -1: is past the end"},
-		{SelectOptions{Rows: []int{2}, From: "--index"}, "--index: row 2 of a.csv: is not one of the 6 test rows"},
-		{SelectOptions{Rows: []int{1, 4, 1}, From: "r.txt"}, "r.txt: row 1 of a.csv: is listed twice; name another row"},
-		{SelectOptions{Rows: []int{4}, Classes: []int{9, 4}, From: "r.txt"}, "r.txt: row 4 of a.csv: has label 3, which is not one of the classes 9,4"},
+		{nil, -1, nil, "", "count of rows -1"},
+		{nil, 7, nil, "", "a.csv: 7 test rows asked for, but there are 6; ask for fewer"},
+		{[]int{4, 9}, 5, nil, "", "5 test rows asked for, but there are 4 of the classes 4,9"},
+		{[]int{4, 4}, 0, nil, "", "class 4 is in the list of classes twice"},
+		{[]int{4, 7}, 0, nil, "", "class 7 is not in the data, which have classes 0,3,4,9"},
+		{nil, 0, []int{}, "r.txt", "r.txt: the list of rows is empty"},
+		{nil, 0, []int{1, 18}, "r.txt", "r.txt: row 18 of a.csv: is past the end: the test rows are 0 to 17"},
+		{nil, 0, []int{-1}, "", "a.csv: row -1: is past the end"},
+		{nil, 0, []int{2}, "--index", "--index: row 2 of a.csv: is not one of the 6 test rows"},
+		{nil, 0, []int{1, 4, 1}, "r.txt", "r.txt: row 1 of a.csv: is listed twice; name another row"},
+		{[]int{9, 4}, 0, []int{4}, "r.txt", "r.txt: row 4 of a.csv: has label 3, which is not one of the classes 9,4"},
 	} {
-		_, err := labelled(9, 3, 4, 9, 4, 0).Select(&c.o)
+		_, err := labelled(9, 3, 4, 9, 4, 0).Select(c.classes, c.count)
+		if c.rows != nil {
+			_, err = labelled(9, 3, 4, 9, 4, 0).Pick(c.classes, c.rows, c.from)
+		}
 		require.ErrorContains(t, err, c.want)
 		require.IsType(t, &Error{}, err)
 	}
 	s := labelled(1, 2)
 	s.known = []int{1, 2, 3}
-	require.ErrorContains(t, testref.Err(s.Select(&SelectOptions{Classes: []int{3}})), "no test row has a class in 3")
+	require.ErrorContains(t, testref.Err(s.Select([]int{3}, 0)), "no test row has a class in 3")
 	s.Labels = nil
-	require.ErrorContains(t, testref.Err(s.Select(&SelectOptions{Classes: []int{1}})), "the targets are real numbers")
+	require.ErrorContains(t, testref.Err(s.Select([]int{1}, 0)), "the targets are real numbers")
 }
 
 // Select against a plain scan, on random labels, classes and rows.
@@ -102,7 +108,7 @@ func TestSelectRandom(t *testing.T) {
 				rows, class = append(rows, 3*p+1), append(class, k)
 			}
 		}
-		sub, err := s.Select(&SelectOptions{Classes: classes})
+		sub, err := s.Select(classes, 0)
 		if len(rows) == 0 || slices.ContainsFunc(classes, func(c int) bool { return !slices.Contains(labels, c) }) {
 			require.Error(t, err)
 			continue
@@ -111,7 +117,7 @@ func TestSelectRandom(t *testing.T) {
 		require.Equal(t, rows, sub.Index)
 		require.Equal(t, class, sub.Class)
 		r.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
-		again := testref.Must(s.Select(&SelectOptions{Classes: classes, Rows: rows}))(t)
+		again := testref.Must(s.Pick(classes, rows, ""))(t)
 		require.Equal(t, rows, again.Index)
 	}
 }
@@ -156,11 +162,11 @@ func TestCountClasses(t *testing.T) {
 func TestSlice(t *testing.T) {
 	s := labelled(9, 3, 4, 9, 4, 0)
 	s.IDs = []string{"a", "b", "c", "d", "e", "f"}
-	sub := testref.Must(s.Select(&SelectOptions{Classes: []int{4, 9}}))(t)
-	want := testref.Must(s.Select(&SelectOptions{Classes: []int{4, 9}, Rows: sub.Index[1:3]}))(t)
+	sub := testref.Must(s.Select([]int{4, 9}, 0))(t)
+	want := testref.Must(s.Pick([]int{4, 9}, sub.Index[1:3], ""))(t)
 	require.Equal(t, want, sub.Slice(1, 3))
 	s.Labels, s.IDs, s.Targets = nil, nil, []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12} // two targets a row
-	sub = testref.Must(s.Select(nil))(t)
+	sub = testref.Must(s.Select(nil, 0))(t)
 	require.Equal(t, []float64{3, 4, 5, 6}, sub.Slice(1, 3).Targets)
 	require.Nil(t, sub.Slice(1, 3).Class)
 }

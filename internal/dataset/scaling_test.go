@@ -138,7 +138,7 @@ func TestScalingOfPictures(t *testing.T) {
 		}
 	}
 	set := &Rows{Shape: shape, n: n, inputs: &inputs{x: x}, Labels: make([]int, n)}
-	sub := testref.Must(set.Select(&SelectOptions{Count: 600}))(t)
+	sub := testref.Must(set.Select(nil, 600))(t)
 	s := testref.Must(sub.Scaling(t.Context()))(t)
 	for c := range 3 {
 		var v []float64
@@ -152,7 +152,7 @@ func TestScalingOfPictures(t *testing.T) {
 	require.Equal(t, 0.1, s.Mean[2])
 	require.Equal(t, 1.0, s.Scale[2])
 	table := &Rows{Shape: []int{12}, n: n, inputs: &inputs{x: x}, Labels: make([]int, n)}
-	sub = testref.Must(table.Select(nil))(t)
+	sub = testref.Must(table.Select(nil, 0))(t)
 	s = testref.Must(sub.Scaling(t.Context()))(t)
 	want := testref.Must(NewScaling(mat.NewDense(n, 12, x)))(t)
 	require.Equal(t, want, s)

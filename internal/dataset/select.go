@@ -13,102 +13,105 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// SelectOptions says which rows of a part to take. The zero value takes all.
-type SelectOptions struct {
-	Classes []int       // keep rows of these labels and number the classes in this order; nil keeps every row
-	Count   int         // take the first Count kept rows, in file order; 0 takes all
-	Rows    []int       // take these rows of the original file, in this order; nil takes no list
-	From    option.Text // the file or option with Rows, for messages
-}
-
-// Select returns those of the rows that o asks for. It is an error, which names the row or
-// class, to list a row of another class, a row twice, or a row past the end or of
-// another part; to ask for more rows than there are; or to name a class twice or
+// Select returns the rows of these classes, which it numbers in this order; nil keeps every row. A positive count takes
+// the first of them, in file order. It is an error to ask for more rows than there are, and to name a class twice or
 // one that is not in the data.
-func (s *Rows) Select(o *SelectOptions) (*Rows, error) {
-	if o == nil {
-		o = &SelectOptions{}
+func (s *Rows) Select(classes []int, count int) (*Rows, error) {
+	if err := s.checkClasses(classes); err != nil {
+		return nil, err
 	}
-	fail := func(remedy option.Text, format string, a ...any) (*Rows, error) {
-		return nil, &Error{File: s.File, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
-	}
-	switch {
-	case o.Count < 0 || o.Count > 0 && o.Rows != nil:
-		return fail("ask for a positive count of rows or a list of rows, not both", "count of rows %d", o.Count)
-	case s.Len() == 0:
-		return fail("name data that have them", "there are no %s rows in these data", s.Part)
-	case o.Classes != nil && s.Labels == nil && s.Labelled():
-		return fail("leave the classes out", "classes asked for, but the targets are real numbers")
-	}
-	keep := func(p int) bool {
-		return o.Classes == nil || s.Labels == nil || slices.Contains(o.Classes, s.Labels[p])
-	}
-	if o.Classes != nil && s.Labels != nil {
-		known := s.known
-		if known == nil {
-			known = distinct(s.Labels)
-		}
-		for i, c := range o.Classes {
-			if slices.Contains(o.Classes[:i], c) {
-				return fail("name each class once", "class %s is in the list of classes twice", s.ClassName(c))
-			}
-			if _, ok := slices.BinarySearch(known, c); !ok {
-				return fail("choose from these", "class %s is not in the data, which have classes %s", s.ClassName(c), s.classList(known))
-			}
-		}
-	}
-	if o.Rows != nil {
-		if len(o.Rows) == 0 {
-			return nil, &Error{Option: o.From, Problem: "the list of rows is empty", Remedy: "name at least one row"}
-		}
-		pos, seen := make([]int, 0, min(len(o.Rows), s.Len())), make([]bool, s.Len())
-		for _, row := range o.Rows {
-			p, err := s.Lookup(row)
-			if e := (*Error)(nil); o.From != "" && errors.As(err, &e) {
-				e.Place, e.File, e.Option = e.Place+" of "+e.File, "", o.From
-			}
-			if err != nil {
-				return nil, err
-			}
-			wrong := ""
-			if seen[p] {
-				wrong = "is listed twice"
-			} else if !keep(p) {
-				wrong = fmt.Sprintf("has label %s, which is not one of the classes %s", s.ClassName(s.Labels[p]), s.classList(o.Classes))
-			}
-			if wrong != "" {
-				return nil, &Error{Option: o.From, Place: fmt.Sprintf("row %d of %s", row, s.File), Problem: wrong, Remedy: "name another row"}
-			}
-			seen[p] = true
-			pos = append(pos, p)
-		}
-		return s.selected(pos, o.Classes), nil
-	}
-	n := 0
+	var pos []int
 	for p := range s.Len() {
-		if keep(p) {
-			n++
+		if s.keeps(classes, p) {
+			pos = append(pos, p)
 		}
 	}
 	of := ""
-	if o.Classes != nil {
-		of = " of the classes " + s.classList(o.Classes)
+	if classes != nil {
+		of = " of the classes " + s.classList(classes)
 	}
 	switch {
-	case n == 0:
-		return fail("choose other classes", "no %s row has a class in %s", s.Part, s.classList(o.Classes))
-	case o.Count > n:
-		return fail("ask for fewer", "%d %s rows asked for, but there are %d%s", o.Count, s.Part, n, of)
-	case o.Count > 0:
-		n = o.Count
+	case count < 0:
+		return nil, s.errorf("ask for a positive count of rows", "count of rows %d", count)
+	case len(pos) == 0:
+		return nil, s.errorf("choose other classes", "no %s row has a class in %s", s.Part, s.classList(classes))
+	case count > len(pos):
+		return nil, s.errorf("ask for fewer", "%d %s rows asked for, but there are %d%s", count, s.Part, len(pos), of)
+	case count > 0:
+		pos = slices.Clip(pos[:count])
 	}
-	pos := make([]int, 0, n)
-	for p := 0; len(pos) < n; p++ {
-		if keep(p) {
-			pos = append(pos, p)
+	return s.selected(pos, classes), nil
+}
+
+// Pick returns the rows with these numbers in the original file, in this order; nil is those of Select. from is the file or
+// option that lists them, for messages. It is an error, which names the row, to list one of a class that is not among the
+// classes, one twice, or one past the end or of another part, and the errors of Select for the classes.
+func (s *Rows) Pick(classes, rows []int, from option.Text) (*Rows, error) {
+	if rows == nil {
+		return s.Select(classes, 0)
+	}
+	if err := s.checkClasses(classes); err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, &Error{Option: from, Problem: "the list of rows is empty", Remedy: "name at least one row"}
+	}
+	pos, seen := make([]int, 0, min(len(rows), s.Len())), make([]bool, s.Len())
+	for _, row := range rows {
+		p, err := s.Lookup(row)
+		if e := (*Error)(nil); from != "" && errors.As(err, &e) {
+			e.Place, e.File, e.Option = e.Place+" of "+e.File, "", from
+		}
+		if err != nil {
+			return nil, err
+		}
+		wrong := ""
+		if seen[p] {
+			wrong = "is listed twice"
+		} else if !s.keeps(classes, p) {
+			wrong = fmt.Sprintf("has label %s, which is not one of the classes %s", s.ClassName(s.Labels[p]), s.classList(classes))
+		}
+		if wrong != "" {
+			return nil, &Error{Option: from, Place: fmt.Sprintf("row %d of %s", row, s.File), Problem: wrong, Remedy: "name another row"}
+		}
+		seen[p] = true
+		pos = append(pos, p)
+	}
+	return s.selected(pos, classes), nil
+}
+
+// errorf is an error that names the file of the rows.
+func (s *Rows) errorf(remedy option.Text, format string, a ...any) error {
+	return &Error{File: s.File, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
+}
+
+// keeps tells whether the row at a place is of these classes.
+func (s *Rows) keeps(classes []int, place int) bool {
+	return classes == nil || s.Labels == nil || slices.Contains(classes, s.Labels[place])
+}
+
+// checkClasses refuses classes that the rows cannot have, and to select rows where there are none.
+func (s *Rows) checkClasses(classes []int) error {
+	known := s.known
+	switch {
+	case s.Len() == 0:
+		return s.errorf("name data that have them", "there are no %s rows in these data", s.Part)
+	case classes == nil || s.Labels == nil && !s.Labelled():
+		return nil
+	case s.Labels == nil:
+		return s.errorf("leave the classes out", "classes asked for, but the targets are real numbers")
+	case known == nil:
+		known = distinct(s.Labels)
+	}
+	for i, c := range classes {
+		if slices.Contains(classes[:i], c) {
+			return s.errorf("name each class once", "class %s is in the list of classes twice", s.ClassName(c))
+		}
+		if _, ok := slices.BinarySearch(known, c); !ok {
+			return s.errorf("choose from these", "class %s is not in the data, which have classes %s", s.ClassName(c), s.classList(known))
 		}
 	}
-	return s.selected(pos, o.Classes), nil
+	return nil
 }
 
 // classList formats classes as 4,9 or setosa,virginica and cuts a long list.

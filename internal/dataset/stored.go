@@ -12,85 +12,92 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// Stored holds rows of a data set without the files from which they were read.
-type Stored struct {
-	Rows    []int     // of the original file, ascending
-	Shape   []int     // of one input
-	Columns []string  // names of the features; nil for images
-	Targets []float64 // labels or targets, row-major
-	Integer bool      // the targets are labels
-	Names   []string  // the labels as words; nil where they are integers
-	IDs     []string  // what the rows are called; nil without names
-	Weights []float64 // of the rows; nil without weights
-	Shares  []float64 // as in Rows
-	Pixels  []byte    // images, one byte a pixel; nil for other inputs
-	X       []float64 // features, or images of real numbers; nil otherwise
-	Held    []int     // positions of the rows whose inputs are here, ascending; nil for all
-}
-
-// Stored returns the rows of a subset of the data, in the order of the file, with
-// copies of their inputs, of those at the positions held of the subset alone unless it is nil.
-// The error is an error of Set.Read.
-func (d *Data) Stored(ctx context.Context, s *Rows, held []int) (*Stored, error) {
-	order := make([]int, s.n)
-	for i := range order {
-		order[i] = i
-	}
+// Kept returns the rows in the order of the file, with copies of their inputs in memory, of those at the positions held
+// alone unless it is nil. Labels are in Targets too, as in the data. The error is an error of Read.
+func (s *Rows) Kept(ctx context.Context, held []int) (*Rows, error) {
+	order := rowsFrom(0, s.n)
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(s.Row(i), s.Row(j)) })
-	all := s.At(order)
-	r := &Stored{Rows: all.Index, Shape: s.Shape, Columns: d.Columns, Integer: s.Labels != nil, Names: s.Names, IDs: all.IDs, Shares: all.Shares, Weights: all.Weights, Targets: all.Targets}
-	if r.Integer {
-		r.Targets = make([]float64, s.n)
-		for i := range r.Targets {
-			r.Targets[i] = float64(all.OwnLabel(i))
-		}
-	}
+	out := *s.At(order)
+	from := out
+	out.inputs, out.places = &inputs{last: s.last, whole: s.whole}, nil
 	if held != nil {
-		r.Held = make([]int, len(held))
+		at := make([]int, len(held))
 		for i, k := range held {
-			r.Held[i], _ = slices.BinarySearch(all.Index, s.Row(k))
+			at[i], _ = slices.BinarySearch(out.Index, s.Row(k))
 		}
-		slices.Sort(r.Held)
-		r.Held = slices.Compact(r.Held) // an inducing element may be a row again
-		all = all.At(r.Held)
+		slices.Sort(at)
+		out.held = slices.Compact(at) // an inducing element may be a row again
+		from = *from.At(out.held)
 	}
-	if s.bytes() {
-		r.Pixels = make([]byte, 0, all.n*s.Dim())
-		for i := range all.n {
-			img, err := all.ReadImage(ctx, i)
-			if err != nil {
-				return nil, err
-			}
-			r.Pixels = append(r.Pixels, img...)
+	if s.Labels != nil {
+		out.Targets = make([]float64, s.n)
+		for i := range out.Targets {
+			out.Targets[i] = float64(out.OwnLabel(i))
 		}
-		return r, nil
 	}
-	x, err := all.Read(ctx)
-	if err != nil {
-		return nil, err
+	if !s.bytes() {
+		x, err := from.Read(ctx)
+		if err == nil {
+			out.x = x.RawMatrix().Data
+		}
+		return &out, err
 	}
-	r.X = x.RawMatrix().Data
-	return r, nil
+	out.px = make([]byte, 0, from.n*s.Dim())
+	for i := range from.n {
+		img, err := from.ReadImage(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		out.px = append(out.px, img...)
+	}
+	return &out, nil
 }
 
-// Data returns the data that the rows are from, without any row: WithTrain puts them
-// in. source says where they come from, for messages.
-func (r *Stored) Data(source string) *Data {
-	d := &Data{Name: source, Source: source, Inside: true, Shape: r.Shape, Columns: r.Columns, IntegerLabels: r.Integer, Names: r.Names}
+// Memory returns inputs that are in memory: pixels, or other numbers, and the places of their rows, nil for all.
+func (s *Rows) Memory() (pixels []byte, x []float64, held []int) { return s.px, s.x, s.held }
+
+// Hold gives rows their inputs, which Memory has returned.
+func (s *Rows) Hold(pixels []byte, x []float64, held []int) {
+	s.inputs = &inputs{px: pixels, x: x, held: held}
+}
+
+// Join returns rows of Kept, followed by more of them whose numbers are first, first+1, ….
+func (s *Rows) Join(more *Rows, first int) *Rows {
+	out := *s
+	out.Index, out.IDs, out.Targets = slices.Concat(s.Index, rowsFrom(first, first+more.n)), slices.Concat(s.IDs, more.IDs), slices.Concat(s.Targets, more.Targets)
+	if s.Shares != nil {
+		out.Shares = slices.Concat(s.Shares, more.Shares)
+	}
+	if s.Weights != nil {
+		out.Weights = slices.Concat(s.Weights, more.Weights)
+	}
+	if more.Labels == nil {
+		out.Labels = nil
+	}
+	out.Hold(append(s.px, more.px...), append(s.x, more.x...), nil)
+	return &out
+}
+
+// Without returns data like these rows, with no row: WithTrain puts some in. source says where they come from, for
+// messages.
+func Without(r *Rows, source string) *Data {
+	d := &Data{Name: source, Source: source, Inside: true, Shape: r.Shape, Columns: r.Columns, IntegerLabels: r.Labels != nil, Names: r.Names}
 	d.Train, d.Valid, d.Test = noRows("train", source), noRows("valid", source), noRows("test", source)
 	return d
 }
 
-// WithTrain returns the data with stored rows in place of the training part. file
-// names their origin in messages. Rows that do not fit the data or each other are
-// an *Error.
-func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
+// WithTrain returns the data with rows as Kept returns them in place of the training part; only Targets have the values of
+// their labels, where Labels are not nil. file names their origin in messages. Rows that do not fit the data or each other
+// are an *Error.
+func (d *Data) WithTrain(r *Rows, file string) (*Data, error) {
 	fail := func(format string, a ...any) (*Data, error) {
 		return nil, &Error{File: file, Problem: "its training rows " + fmt.Sprintf(format, a...), Remedy: "write it again, or name the data it belongs to"}
 	}
-	n, held, dim := len(r.Rows), len(r.Rows), 1
-	if r.Held != nil {
-		held = len(r.Held)
+	s := *r
+	s.Part, s.File, s.n = d.Train.Part, file, len(r.Index)
+	n, integer, inside, dim := s.n, r.Labels != nil, s.n, 1
+	if s.held != nil {
+		inside = len(s.held)
 	}
 	for _, k := range r.Shape {
 		if k < 1 || k > math.MaxInt32/dim {
@@ -98,27 +105,27 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 		}
 		dim *= k
 	}
-	images := r.Pixels != nil
+	images := s.px != nil
 	switch {
-	case n == 0 || len(r.Targets) == 0 || len(r.Targets)%n != 0 || r.Integer && len(r.Targets) != n || r.IDs != nil && len(r.IDs) != n || r.Weights != nil && len(r.Weights) != n || len(r.Shares)%n != 0 ||
-		images && len(r.Pixels) != held*dim || !images && len(r.X) != held*dim:
+	case n == 0 || len(r.Targets) == 0 || len(r.Targets)%n != 0 || integer && len(r.Targets) != n || r.IDs != nil && len(r.IDs) != n || r.Weights != nil && len(r.Weights) != n || len(r.Shares)%n != 0 ||
+		images && len(s.px) != inside*dim || !images && len(s.x) != inside*dim:
 		return fail("are incomplete")
 	case images && !d.Images(), !images && d.hasPixels():
 		return fail("are not of the same kind as those of %s", d.Source)
-	case (r.Names != nil) != (d.Names != nil), d.Images() && r.Integer != d.IntegerLabels:
+	case (r.Names != nil) != (d.Names != nil), d.Images() && integer != d.IntegerLabels:
 		return fail("have labels of another kind than those of %s", d.Source)
 	case !slices.Equal(r.Shape, d.Shape):
 		return fail("have inputs of shape %v, those of %s have %v", r.Shape, d.Source, d.Shape)
 	case !slices.Equal(r.Columns, d.Columns):
 		return fail("have columns %s, those of %s are %s", option.QuoteList(r.Columns), d.Source, option.QuoteList(d.Columns))
 	}
-	for i, row := range r.Rows {
-		if row < 0 || row == math.MaxInt || i > 0 && row <= r.Rows[i-1] {
+	for i, row := range r.Index {
+		if row < 0 || row == math.MaxInt || i > 0 && row <= r.Index[i-1] {
 			return fail("are not in order")
 		}
 	}
-	s := &Rows{Part: d.Train.Part, File: file, Shape: r.Shape, n: n, Index: r.Rows, fileRows: r.Rows[n-1] + 1, inputs: new(inputs)}
-	if r.Integer {
+	s.fileRows = r.Index[n-1] + 1
+	if integer {
 		s.Labels = make([]int, n)
 		for i, v := range r.Targets {
 			if s.Labels[i] = int(v); float64(s.Labels[i]) != v || r.Names != nil && (v < 0 || int(v) >= len(r.Names)) {
@@ -134,29 +141,22 @@ func (d *Data) WithTrain(r *Stored, file string) (*Data, error) {
 			s.Labels[i] = k
 		}
 	}
-	s.IDs, s.Weights, s.Shares = r.IDs, r.Weights, r.Shares
 	if slices.ContainsFunc(r.Weights, func(w float64) bool { return !(w >= 0) || math.IsInf(w, 1) }) {
 		return fail("have weights that are no weights")
 	}
 	if images {
-		s.px = r.Pixels
-	} else {
-		s.x = r.X
-		s.findRange()
+		s.x = nil
 	}
-	if r.Held != nil {
-		s.held = make(map[int]int, held)
-		for i, p := range r.Held {
-			if p < 0 || p >= n || i > 0 && p <= r.Held[i-1] {
-				return fail("are not in order")
-			}
-			s.held[p] = i
+	s.findRange()
+	for i, p := range s.held {
+		if p < 0 || p >= n || i > 0 && p <= s.held[i-1] {
+			return fail("are not in order")
 		}
 	}
-	if r.Names == nil && !(images && r.Integer) {
-		s.Targets = r.Targets
+	if r.Names != nil || images && integer {
+		s.Targets = nil
 	}
 	out := *d
-	out.Train = s
+	out.Train = &s
 	return out.finish()
 }

@@ -22,38 +22,38 @@ func TestStoredRows(t *testing.T) {
 	for _, name := range []string{"digits:40,20", csv} {
 		d := testref.Must(Open(t.Context(), name, nil))(t)
 		rows := []int{3, 0, 2}
-		sub := testref.Must(d.Train.Select(&SelectOptions{Rows: rows}))(t)
-		other := testref.Must(d.WithTrain(stored(t, d, sub), "file"))(t)
+		sub := testref.Must(d.Train.Pick(nil, rows, ""))(t)
+		other := testref.Must(d.WithTrain(kept(t, sub), "file"))(t)
 		require.Equal(t, 3, other.Train.Len())
-		again := testref.Must(other.Train.Select(&SelectOptions{Rows: rows}))(t)
+		again := testref.Must(other.Train.Pick(nil, rows, ""))(t)
 		require.Equal(t, sub.Matrix(), again.Matrix(), "inputs")
 		require.Equal(t, sub.Labels, again.Labels)
 		require.Equal(t, sub.Targets, again.Targets)
-		require.Error(t, testref.Err(other.Train.Select(&SelectOptions{Rows: []int{1}})), "row 1 is not inside")
+		require.Error(t, testref.Err(other.Train.Pick(nil, []int{1}, "")), "row 1 is not inside")
 	}
 }
 
 // TestStoredRowsThatDoNotFit checks that rows that do not fit the data are refused.
 func TestStoredRowsThatDoNotFit(t *testing.T) {
 	d := testref.Must(Open(t.Context(), "digits:40,20", nil))(t)
-	sub := testref.Must(d.Train.Select(&SelectOptions{Count: 3}))(t)
-	for name, change := range map[string]func(r *Stored){
-		"no rows":          func(r *Stored) { r.Rows = nil },
-		"too few pixels":   func(r *Stored) { r.Pixels = r.Pixels[1:] },
-		"too few targets":  func(r *Stored) { r.Targets = r.Targets[1:] },
-		"no labels":        func(r *Stored) { r.Integer = false },
-		"columns":          func(r *Stored) { r.Columns = []string{"a"} },
-		"the last row":     func(r *Stored) { r.Rows[2] = math.MaxInt },
-		"features":         func(r *Stored) { r.Pixels, r.X = nil, make([]float64, 3*784) },
-		"another shape":    func(r *Stored) { r.Shape = []int{784} },
-		"impossible shape": func(r *Stored) { r.Shape = []int{-1, 28, 28} },
-		"huge shape":       func(r *Stored) { r.Shape = []int{1 << 40, 1 << 40} },
-		"out of order":     func(r *Stored) { r.Rows = []int{0, 2, 1} },
-		"negative row":     func(r *Stored) { r.Rows = []int{-1, 2, 3} },
-		"a label of half":  func(r *Stored) { r.Targets = []float64{0, 1, 0.5} },
+	sub := testref.Must(d.Train.Select(nil, 3))(t)
+	for name, change := range map[string]func(r *Rows){
+		"no rows":          func(r *Rows) { r.Index = nil },
+		"too few pixels":   func(r *Rows) { r.px = r.px[1:] },
+		"too few targets":  func(r *Rows) { r.Targets = r.Targets[1:] },
+		"no labels":        func(r *Rows) { r.Labels = nil },
+		"columns":          func(r *Rows) { r.Columns = []string{"a"} },
+		"the last row":     func(r *Rows) { r.Index[2] = math.MaxInt },
+		"features":         func(r *Rows) { r.px, r.x = nil, make([]float64, 3*784) },
+		"another shape":    func(r *Rows) { r.Shape = []int{784} },
+		"impossible shape": func(r *Rows) { r.Shape = []int{-1, 28, 28} },
+		"huge shape":       func(r *Rows) { r.Shape = []int{1 << 40, 1 << 40} },
+		"out of order":     func(r *Rows) { r.Index = []int{0, 2, 1} },
+		"negative row":     func(r *Rows) { r.Index = []int{-1, 2, 3} },
+		"a label of half":  func(r *Rows) { r.Targets = []float64{0, 1, 0.5} },
 	} {
-		r := stored(t, d, sub)
-		r.Rows, r.Targets = slices.Clone(r.Rows), slices.Clone(r.Targets)
+		r := kept(t, sub)
+		r.Index, r.Targets = slices.Clone(r.Index), slices.Clone(r.Targets)
 		change(r)
 		require.ErrorContains(t, testref.Err(d.WithTrain(r, "file.gp")), "file.gp", name)
 	}
@@ -64,15 +64,17 @@ func TestStoredRowsThatDoNotFit(t *testing.T) {
 func TestStoredRowsOfOtherColumns(t *testing.T) {
 	dir := t.TempDir()
 	d := testref.Must(Open(t.Context(), write(t, dir, "ab.csv", []byte("a,b,y\n1,2,0\n3,4,1\n")), nil))(t)
-	sub := testref.Must(d.Train.Select(nil))(t)
+	sub := testref.Must(d.Train.Select(nil, 0))(t)
 	other := testref.Must(Open(t.Context(), write(t, dir, "ba.csv", []byte("b,a,y\n2,1,0\n4,3,1\n")), nil))(t)
-	_, err := other.WithTrain(stored(t, d, sub), "file.gp")
+	_, err := other.WithTrain(kept(t, sub), "file.gp")
 	require.ErrorContains(t, err, `have columns "a", "b", those of`)
 }
 
-func stored(t testing.TB, d *Data, s *Rows) *Stored {
+func kept(t testing.TB, s *Rows) *Rows {
 	t.Helper()
-	return testref.Must(d.Stored(t.Context(), s, nil))(t)
+	out := testref.Must(s.Kept(t.Context(), nil))(t)
+	out.File, out.files, out.labelFile = "", nil, ""
+	return out
 }
 
 // What cannot fit is refused by the size and the first rows, before the rows are read: what is
@@ -112,7 +114,7 @@ func TestPlan(t *testing.T) {
 	for most, far := range map[int64]bool{0: false, 30 << 20: true, 1 << 30: false} {
 		d := testref.Must(Open(t.Context(), good, &OpenOptions{ByRange: 1 << 30, MaxBytes: most}))(t)
 		require.Equal(t, far, d.Train.ByRange(), most)
-		all := testref.Must(d.Train.Select(nil))(t)
+		all := testref.Must(d.Train.Select(nil, 0))(t)
 		require.Equal(t, rows, all.Len())
 		require.Nil(t, all.places, "numbers of rows are kept once")
 		require.Same(t, &d.Train.Labels[0], &all.Labels[0])

@@ -46,10 +46,10 @@ func TestOpenCSVWords(t *testing.T) {
 	require.Equal(t, []int{0}, d.Test.Labels)
 
 	// A class of which there is no row may be selected beside others.
-	s := testref.Must(d.Train.Select(&SelectOptions{Classes: []int{1, 3}}))(t)
+	s := testref.Must(d.Train.Select([]int{1, 3}, 0))(t)
 	require.Equal(t, []int{0, 2}, s.Index)
 	require.Equal(t, []float64{1, 1}, s.Targets)
-	_, err = d.Train.Select(&SelectOptions{Classes: []int{1, 3}, Rows: []int{1}, From: "rows.txt"})
+	_, err = d.Train.Pick([]int{1, 3}, []int{1}, "rows.txt")
 	require.ErrorContains(t, err, `has label setosa, wild, which is not one of the classes rose,virginica`)
 
 	numbers := write(t, dir, "numbers.csv", []byte("width,kind\n4,1\n"))
@@ -82,7 +82,7 @@ func TestOpenCSVID(t *testing.T) {
 	require.Equal(t, []string{"Müller", ""}, d.Train.IDs)
 	require.Equal(t, []string{"X-1"}, d.Test.IDs)
 	require.Nil(t, d.Valid.IDs)
-	s := testref.Must(d.Train.Select(&SelectOptions{Rows: []int{1, 0}}))(t)
+	s := testref.Must(d.Train.Pick(nil, []int{1, 0}, ""))(t)
 	require.Equal(t, []string{"", "Müller"}, s.IDs)
 	_, err := Open(t.Context(), path, &OpenOptions{ID: "name"})
 	require.ErrorContains(t, err, `there is no column "name"`)
@@ -101,7 +101,7 @@ func TestOpenCSVTargets(t *testing.T) {
 	require.False(t, d.IntegerLabels)
 	require.Equal(t, 2, d.Train.Width())
 	require.Equal(t, []float64{3, 1, 7, 5}, d.Train.Targets)
-	s := testref.Must(d.Train.Select(&SelectOptions{Rows: []int{1}}))(t)
+	s := testref.Must(d.Train.Pick(nil, []int{1}, ""))(t)
 	require.Equal(t, []float64{7, 5}, s.Targets)
 
 	d = testref.Must(Open(t.Context(), path, &OpenOptions{Target: "a,b"}))(t)
@@ -121,11 +121,11 @@ func TestOpenCSVUnlabelled(t *testing.T) {
 		require.Zero(t, d.Test.Width())
 		require.True(t, d.Train.Labelled())
 		require.Equal(t, []float64{5, 6}, d.Test.Matrix().RawRowView(0))
-		o := &SelectOptions{}
+		var classes []int
 		if d.IntegerLabels {
-			o.Classes = []int{1, 0}
+			classes = []int{1, 0}
 		}
-		s := testref.Must(d.Test.Select(o))(t)
+		s := testref.Must(d.Test.Select(classes, 0))(t)
 		require.Equal(t, 1, s.Len())
 		require.Nil(t, s.Targets)
 		require.Nil(t, s.Labels)

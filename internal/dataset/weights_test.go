@@ -21,10 +21,10 @@ func TestWeights(t *testing.T) {
 		require.Equal(t, "y", d.Target, "the last column that is not of weights")
 		require.Equal(t, []float64{.5, 0, 2, 3}[:d.Train.Len()], d.Train.Weights)
 		require.Nil(t, d.Test.Weights)
-		sub := testref.Must(d.Train.Select(&SelectOptions{Rows: []int{2, 0}}))(t)
+		sub := testref.Must(d.Train.Pick(nil, []int{2, 0}, ""))(t)
 		require.Equal(t, []float64{2, .5}, sub.Weights)
 		require.Equal(t, []float64{.5}, sub.Slice(1, 2).Weights)
-		stored := testref.Must(d.Stored(context.Background(), sub, nil))(t)
+		stored := testref.Must(sub.Kept(context.Background(), nil))(t)
 		require.Equal(t, []float64{.5, 2}, stored.Weights)
 		require.Equal(t, []float64{.5, 2}, testref.Must(d.WithTrain(stored, "x"))(t).Train.Weights)
 	}

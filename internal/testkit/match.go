@@ -125,11 +125,11 @@ func (c *MatchCase) mnist(t testing.TB) (x, y, xTest, yTest *mat.Dense) {
 		rows = append(rows, row)
 	}
 	d := testref.Must(dataset.Open(t.Context(), testref.MNIST(t), nil))(t)
-	digits := func(from *dataset.Rows, o *dataset.SelectOptions) (x, y *mat.Dense) {
-		of := testref.Must(from.Select(o))(t)
+	digits := func(from *dataset.Rows, rows []int) (x, y *mat.Dense) {
+		of := testref.Must(from.Pick([]int{4, 9}, rows, ""))(t)
 		return of.Matrix(), mat.NewDense(of.Len(), 1, of.Targets)
 	}
-	x, y = digits(d.Train, &dataset.SelectOptions{Classes: []int{4, 9}, Rows: rows})
-	xTest, yTest = digits(d.Test, &dataset.SelectOptions{Classes: []int{4, 9}})
+	x, y = digits(d.Train, rows)
+	xTest, yTest = digits(d.Test, nil)
 	return x, y, xTest, yTest
 }

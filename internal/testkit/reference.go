@@ -92,8 +92,8 @@ func (r *Reference) inputs(t testing.TB, name string) (train, test *mat.Dense) {
 		return r.Matrix("x_train"), r.Matrix("x_test")
 	}
 	d := testref.Must(dataset.Open(t.Context(), testref.MNIST(t), nil))(t)
-	rows := testref.Must(d.Train.Select(&dataset.SelectOptions{Rows: r.Ints("train_index")}))(t)
-	testRows := testref.Must(d.Test.Select(&dataset.SelectOptions{Rows: r.Ints("test_index")}))(t)
+	rows := testref.Must(d.Train.Pick(nil, r.Ints("train_index"), ""))(t)
+	testRows := testref.Must(d.Test.Pick(nil, r.Ints("test_index"), ""))(t)
 	class := func(digit int) int { return digit }
 	if name == "thesis-cnn" { // 4 against 9
 		class = func(digit int) int { return digit / 9 }

@@ -74,7 +74,7 @@ func Open(ctx context.Context, fsys fs.FS, name string, o *Options) (*Files, err
 	if err != nil {
 		return nil, err
 	}
-	all, err := d.Train.Select(nil)
+	all, err := d.Train.Select(nil, 0)
 	return &Files{d, all}, err
 }
 

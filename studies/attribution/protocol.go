@@ -122,7 +122,7 @@ func (p *protocol) open(ctx context.Context, data, dir string) (*rows, error) {
 		x, y **mat.Dense
 		rows *[]int
 	}{{d.Train, p.train, &r.x, &r.y, nil}, {d.Test, p.test, &r.testX, &r.testY, &r.testRows}} {
-		few, err := part.from.Select(&dataset.SelectOptions{Classes: p.classes, Count: part.n})
+		few, err := part.from.Select(p.classes, part.n)
 		if err != nil {
 			return nil, err
 		}

@@ -24,10 +24,10 @@ func openImages(ctx context.Context, name string, classes []int) (*images, error
 		return nil, err
 	}
 	var i images
-	if i.train, err = d.Train.Select(&dataset.SelectOptions{Classes: classes}); err != nil {
+	if i.train, err = d.Train.Select(classes, 0); err != nil {
 		return nil, err
 	}
-	i.test, err = d.Test.Select(&dataset.SelectOptions{Classes: classes})
+	i.test, err = d.Test.Select(classes, 0)
 	return &i, err
 }
 
@@ -49,7 +49,7 @@ func rowsAt(s *dataset.Rows, lo, hi int) part {
 
 // rowsOf returns the training rows with these row numbers of the file.
 func (d *images) rowsOf(rows []int) (part, error) {
-	s, err := d.train.Select(&dataset.SelectOptions{Classes: d.train.Classes, Rows: rows})
+	s, err := d.train.Pick(d.train.Classes, rows, "")
 	if err != nil {
 		return part{}, err
 	}

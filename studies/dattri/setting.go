@@ -63,7 +63,7 @@ func (s *study) open(ctx context.Context, train, test int) (*rows, error) {
 		n    int
 		x, y **mat.Dense
 	}{{d.Train, train, &r.x, &r.y}, {d.Test, test, &r.testX, &r.testY}} {
-		few, err := part.from.Select(&dataset.SelectOptions{Count: part.n})
+		few, err := part.from.Select(nil, part.n)
 		if err != nil {
 			return nil, err
 		}

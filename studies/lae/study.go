@@ -104,11 +104,11 @@ func (s *study) open(ctx context.Context) (*pictures, error) {
 	if err != nil {
 		return nil, err
 	}
-	train, err := d.Train.Select(&dataset.SelectOptions{Classes: d.Classes(), Count: s.train + s.valid})
+	train, err := d.Train.Select(d.Classes(), s.train+s.valid)
 	if err != nil {
 		return nil, err
 	}
-	test, err := d.Test.Select(&dataset.SelectOptions{Classes: d.Classes(), Count: s.test})
+	test, err := d.Test.Select(d.Classes(), s.test)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (s *study) open(ctx context.Context) (*pictures, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := letters.Test.Select(&dataset.SelectOptions{Count: s.test})
+	rows, err := letters.Test.Select(nil, s.test)
 	if err != nil {
 		return nil, err
 	}

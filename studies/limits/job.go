@@ -76,11 +76,11 @@ func (j job) prepare(ctx context.Context) (*prepared, error) {
 		p.lik, classes = glm.Categorical{}, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
 	}
 	data := dataset.Digits(0, 20000, 12000)
-	digits, err := data.Train.Select(&dataset.SelectOptions{Classes: classes, Count: j.N})
+	digits, err := data.Train.Select(classes, j.N)
 	if err != nil {
 		return nil, err
 	}
-	test, err := data.Test.Select(&dataset.SelectOptions{Classes: classes, Count: j.T})
+	test, err := data.Test.Select(classes, j.T)
 	if err != nil {
 		return nil, err
 	}

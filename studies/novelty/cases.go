@@ -200,7 +200,7 @@ func letters(ctx context.Context, s source) (*mat.Dense, error) {
 
 // firstRows returns the first rows of the kept ones, at most mostOf.
 func firstRows(s *dataset.Rows, classes []int) (*mat.Dense, error) {
-	sub, err := s.Select(&dataset.SelectOptions{Classes: classes})
+	sub, err := s.Select(classes, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +225,7 @@ func pictures(name, file, index string, lik glm.Likelihood, precision float64, c
 		if err != nil {
 			return nil, err
 		}
-		sub, err := d.Train.Select(&dataset.SelectOptions{Classes: classes, Rows: rows})
+		sub, err := d.Train.Pick(classes, rows, "")
 		if err != nil {
 			return nil, err
 		}

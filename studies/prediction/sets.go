@@ -183,7 +183,7 @@ func (s *set) read(ctx context.Context, train, test string) (*split, error) {
 		n    int
 		x, y **mat.Dense
 	}{{d.Train, s.train, &r.x, &r.y}, {d.Test, s.test, &r.testX, &r.testY}} {
-		few, err := part.from.Select(&dataset.SelectOptions{Classes: s.classes, Count: part.n})
+		few, err := part.from.Select(s.classes, part.n)
 		if err != nil {
 			return nil, err
 		}

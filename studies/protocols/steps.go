@@ -21,12 +21,12 @@ type rows struct{ x, y, testX, testY *mat.Dense }
 
 // open reads the first training and test rows.
 func (p *protocol) open(ctx context.Context) (*rows, error) {
-	name, o := filepath.Join(p.data, "mnist"), &dataset.OpenOptions{}
+	name := filepath.Join(p.data, "mnist")
 	if p.quick {
 		// Enough for the rows of two classes among ten.
-		name, o.DigitsTrain, o.DigitsTest = "digits", 20*p.train, 20*p.test
+		name = fmt.Sprintf("digits:%d,%d", 20*p.train, 20*p.test)
 	}
-	d, err := dataset.Open(ctx, name, o)
+	d, err := dataset.Open(ctx, name, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (p *protocol) open(ctx context.Context) (*rows, error) {
 		n    int
 		x, y **mat.Dense
 	}{{d.Train, p.train, &r.x, &r.y}, {d.Test, p.test, &r.testX, &r.testY}} {
-		few, err := part.from.Select(&dataset.SelectOptions{Classes: p.classes, Count: part.n})
+		few, err := part.from.Select(p.classes, part.n)
 		if err != nil {
 			return nil, err
 		}

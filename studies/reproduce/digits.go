@@ -2,6 +2,7 @@ package reproduce
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -39,11 +40,10 @@ func digitsInputs(ctx context.Context, o *Options) ([]string, error) {
 // between 0 and 1, or synthetic digits for a quick run.
 func openDigits(ctx context.Context, dir string, quick bool, train, test int) (*Examples, error) {
 	name := filepath.Join(dir, "mnist")
-	o := &dataset.OpenOptions{}
 	if quick {
-		name, o.DigitsTrain, o.DigitsTest = "digits", train, test
+		name = fmt.Sprintf("digits:%d,%d", train, test)
 	}
-	d, err := dataset.Open(ctx, name, o)
+	d, err := dataset.Open(ctx, name, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func openDigits(ctx context.Context, dir string, quick bool, train, test int) (*
 		to   *Rows
 		n    int
 	}{{d.Train, &e.Train, train}, {d.Test, &e.Test, test}} {
-		rows, err := part.from.Select(&dataset.SelectOptions{Count: part.n})
+		rows, err := part.from.Select(nil, part.n)
 		if err != nil {
 			return nil, err
 		}

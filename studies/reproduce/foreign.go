@@ -48,7 +48,7 @@ func openLetters(ctx context.Context, dir string, n int) (*mat.Dense, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := d.Test.Select(&dataset.SelectOptions{Count: n})
+	rows, err := d.Test.Select(nil, n)
 	if err != nil {
 		return nil, err
 	}

@@ -119,18 +119,18 @@ var importanceOrders = []string{"least", "most", "random"}
 
 // fourNine returns the digits 4 and 9 of both parts.
 func (s *importanceStudy) fourNine(ctx context.Context) (train, test *dataset.Rows, err error) {
-	name, o := filepath.Join(s.data, "mnist"), &dataset.OpenOptions{}
+	name := filepath.Join(s.data, "mnist")
 	if s.quick {
-		name, o.DigitsTrain, o.DigitsTest = "digits", 10*s.rows, 10*s.test
+		name = fmt.Sprintf("digits:%d,%d", 10*s.rows, 10*s.test)
 	}
-	d, err := dataset.Open(ctx, name, o)
+	d, err := dataset.Open(ctx, name, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	if train, err = d.Train.Select(&dataset.SelectOptions{Classes: []int{4, 9}, Count: s.rows}); err != nil {
+	if train, err = d.Train.Select([]int{4, 9}, s.rows); err != nil {
 		return nil, nil, err
 	}
-	test, err = d.Test.Select(&dataset.SelectOptions{Classes: []int{4, 9}, Count: s.test})
+	test, err = d.Test.Select([]int{4, 9}, s.test)
 	return train, test, err
 }
 

@@ -43,7 +43,7 @@ func ReadSplit(ctx context.Context, dir, name string, k int) (*Examples, error) 
 		from *dataset.Rows
 		to   *Rows
 	}{{d.Train, &e.Train}, {d.Valid, &e.Valid}, {d.Test, &e.Test}} {
-		rows, err := part.from.Select(&dataset.SelectOptions{Classes: d.Classes()})
+		rows, err := part.from.Select(d.Classes(), 0)
 		if err != nil {
 			return nil, err
 		}

@@ -130,7 +130,7 @@ func (t *Table) Open(ctx context.Context, dir string) (*Rows, error) {
 
 // matrices are the inputs and targets of all rows.
 func matrices(s *dataset.Rows) (x, y *mat.Dense, err error) {
-	all, err := s.Select(nil)
+	all, err := s.Select(nil, 0)
 	if err != nil {
 		return nil, nil, err
 	}
