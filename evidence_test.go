@@ -360,7 +360,7 @@ func TestOptimizeFromFile(t *testing.T) {
 
 // The evidence of a saved posterior is that of the fit that the file is of.
 func TestEvidenceOfPosterior(t *testing.T) {
-	ref := openToy(t, "two-moons")
+	ref := openToy(t, "poisson")
 	for _, method := range []string{"exact", "parameters"} {
 		o := funcgp.FitOptions{Method: funcgp.Method{Name: method}, Prior: funcgp.Precision(3)}
 		want := ref.evidence(t, o, funcgp.EvidenceOptions{})

@@ -448,7 +448,8 @@ func ExamplePosterior_Evidence() {
 // Weight space and function space give the same posterior.
 func ExamplePosterior_Validate() {
 	ctx := context.Background()
-	p := digits(ctx)
+	model := funcgp.Model{Freeze: []string{"Dense1.weight"}} // its largest matrix is taken as it is
+	p := must(funcgp.Fit(ctx, model, funcgp.Data{TrainCount: 60}, nil))
 	defer p.Close()
 	v := must(p.Validate(ctx, 0))
 	fmt.Println(v.OK, len(v.Rows), v.Rows[0].Quantity, len(v.LeaveOneOut.Rows))

@@ -112,7 +112,7 @@ func TestForgetRefuses(t *testing.T) {
 		require.Contains(t, refuse(t, 1, "forget", rows, "--posterior", old, "-o", fewer), want)
 		require.ErrorIs(t, testref.Err(os.Stat(fewer)), os.ErrNotExist)
 	}
-	succeed(t, small("fit", "--quiet", "--refit", "--method", "parameters", "-o", old)...)
+	succeed(t, small("fit", append(fewParameters, "--quiet", "--refit", "-o", old)...)...)
 	say("fit one by gpexplain fit --method exact or kept", rows[0])
 	succeed(t, small("fit", "--quiet", "--refit", "-o", old)...)
 	say("is not among the 60 training rows", "100000")

@@ -48,7 +48,7 @@ func TestSchemas(t *testing.T) {
 	testref.Long(t, "many whole commands")
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
-	methods := [][]string{nil, {"--method", "subset", "--inducing", "20"}, {"--method", "nystrom", "--inducing", "20"}, {"--method", "parameters"}}
+	methods := [][]string{nil, {"--method", "subset", "--inducing", "20"}, {"--method", "nystrom", "--inducing", "20"}, fewParameters}
 	for _, m := range methods {
 		for _, verb := range []string{"explain", "importances", "evidence"} {
 			requireSchema(t, verb, succeed(t, small(verb, append(m, "--json")...)...))

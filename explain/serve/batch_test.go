@@ -205,7 +205,7 @@ func flat(object map[string]any, into map[string][]float64) map[string][]float64
 
 // A structured array holds what the JSON answer has, to the last bit, with the same fields for any rows.
 func TestStructuredArrays(t *testing.T) {
-	for name, args := range map[string][]string{"digits": digits(), "words": corpus("string-labels", "--id", "id"), "targets": corpus("two-targets", "--target", "voltage,power"), "labels": corpus("several-labels", "--target", "comedy,drama,family"), "prices": corpus("standardized-targets"), "parameters": digits("--method", "parameters")} {
+	for name, args := range map[string][]string{"digits": digits(), "words": corpus("string-labels", "--id", "id"), "targets": corpus("two-targets", "--target", "voltage,power"), "labels": corpus("several-labels", "--target", "comedy,drama,family"), "prices": corpus("standardized-targets"), "parameters": digits(parameters...)} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, args...)
 			given := map[string]any{"rows": numbersOf(t, s, 9)}

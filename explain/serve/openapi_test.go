@@ -143,7 +143,7 @@ func described(t *testing.T, h *Server, method, path, kind, body string) {
 // Every answer, and every kind of refusal, is as the file describes it.
 func TestOpenAPIDescribesAnswers(t *testing.T) {
 	for name, args := range map[string][]string{
-		"digits": digits(), "uncalibrated": digits("--calibrate", "none"), "nystrom": digits("--method", "nystrom", "--inducing", "30"), "theta": digits("--refit=false"), "kept": digits("--method", "kept"), "parameters": digits("--method", "parameters"),
+		"digits": digits(), "uncalibrated": digits("--calibrate", "none"), "nystrom": digits("--method", "nystrom", "--inducing", "30"), "theta": digits("--refit=false"), "kept": digits("--method", "kept"), "parameters": digits(parameters...),
 		"table": tableOfNames(t, "x"), "targets": corpus("two-targets", "--target", "voltage,power"), "labels": corpus("several-labels", "--target", "comedy,drama,family"), "colour": corpus("pictures-colour"), "words": corpus("string-labels", "--id", "id"),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -50,6 +50,7 @@ func fit(t testing.TB, args ...string) *funcgp.Posterior {
 		f.StringVar(to, name, "", "")
 	}
 	f.Func("classes", "", func(list string) error { d.Classes = strings.Split(list, ","); return nil })
+	f.Func("freeze", "", func(list string) error { m.Freeze = strings.Split(list, ","); return nil })
 	f.IntVar(&d.TrainCount, "train-count", 0, "")
 	f.IntVar(&o.Method.Inducing, "inducing", 0, "")
 	f.BoolVar(&o.Refit, "refit", false, "")
