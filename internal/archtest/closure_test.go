@@ -84,7 +84,7 @@ func TestAnswersDrawNothing(t *testing.T) {
 // TestInferenceReadsNoONNX checks that inference needs no reader of files of
 // networks.
 func TestInferenceReadsNoONNX(t *testing.T) {
-	for _, pkg := range []string{"linearize", "ntk", "gp", "sparse", "glm", "glm/weightspace"} {
+	for _, pkg := range []string{"linearize", "ntk", "gp", "sparse", "glm", "glm/weightspace", "glm/variational"} {
 		require.Empty(t, reaches(t, pkg, onnx...), pkg)
 	}
 	require.NotEmpty(t, reaches(t, "linearize/network", onnx...), "the test finds what is there")

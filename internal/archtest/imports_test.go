@@ -30,7 +30,7 @@ var rooms = [][]string{
 	{"gp", "internal/sites"},
 	{"glm/integral", "glm"},
 	{"sparse"},
-	{"glm/score", "glm/novelty", "glm/weightspace", "glm/autoencoder", "gp/evidence"},
+	{"glm/score", "glm/novelty", "glm/weightspace", "glm/variational", "glm/autoencoder", "gp/evidence"},
 	{"explain"},
 	{"internal/job"},
 	{"."}, // package funcgp

@@ -53,6 +53,7 @@ var remedies = map[string]option.Text{
 	"refit-steps":          "Raise {prior-precision}, or give {standardize=yes}.",
 	"rows-left-out":        "Raise {prior-precision} or {noise-variance}.",
 	"scale-edge":           "Choose another precision by {prior-precision} or {tune-prior}.",
+	"sites-unsettled":      "Raise {prior-precision}.",
 	"sums-open":            "Raise {prior-precision} or {noise-variance}, or leave out repeated rows.",
 	"taken-for-constants":  "Name what was learnt in {learn} (gpexplain inspect lists all).",
 	"taken-for-parameters": "Name what was not learnt in {freeze} (gpexplain inspect lists all).",

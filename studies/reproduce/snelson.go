@@ -15,7 +15,7 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
-	"github.com/funcgp/funcgp/studies/variational"
+	"github.com/funcgp/funcgp/glm/variational"
 )
 
 // snelson is the regression of [thesis]: which prior precision and noise variance the

@@ -16,13 +16,13 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/predictive"
+	"github.com/funcgp/funcgp/glm/variational"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/ntk"
-	"github.com/funcgp/funcgp/studies/variational"
 )
 
 // A toy is a small data set with held-out rows, and how much work its study does.
@@ -246,14 +246,12 @@ var toyAlgorithms = []string{"Laplace", "OGGN", "LGVA", "VOGGN"}
 // rate one.
 func (m *toyModel) laplace(ctx context.Context, raised float64) (*variational.Gaussian, error) {
 	theta := m.net.Theta()
-	variance := make([]float64, len(theta))
-	m.prior.VarianceTo(variance)
-	start, err := variational.NewGaussian(theta, variance)
+	start, err := variational.NewPriorGaussian(theta, m.prior)
 	if err != nil {
 		return nil, err
 	}
-	update := variational.NewNatural(variational.OGGN, m.net, m.lik, m.prior, 1)
-	q, err := update.Step(ctx, start, nil, m.x, m.y, 1)
+	update := variational.NewNatural(variational.OGGN, m.net, m.prior, 1)
+	q, err := update.Step(ctx, start, nil, m.x, gp.NewTargets(m.y, m.lik), 1)
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +260,7 @@ func (m *toyModel) laplace(ctx context.Context, raised float64) (*variational.Ga
 	for i := range theta {
 		precision.SetSym(i, i, precision.At(i, i)+raised)
 	}
-	return variational.NewGaussianOf(theta, precision)
+	return variational.NewGaussian(theta, precision)
 }
 
 // start returns where a run starts.
@@ -270,12 +268,12 @@ func (m *toyModel) start(ctx context.Context, run toyRun) (*variational.Gaussian
 	if !run.initial {
 		return m.laplace(ctx, run.raised) // raised by 0 for Laplace, which has no run
 	}
-	variance := make([]float64, len(m.initial))
-	m.prior.VarianceTo(variance)
-	for i, v := range variance {
-		variance[i] = 1 / (1/v + run.raised)
+	precision := make([]float64, len(m.initial))
+	m.prior.VarianceTo(precision)
+	for i, v := range precision {
+		precision[i] = 1/v + run.raised
 	}
-	return variational.NewGaussian(m.initial, variance)
+	return variational.NewGaussian(m.initial, mat.NewDiagDense(len(precision), precision))
 }
 
 // posterior returns the Gaussian over the parameters of an algorithm.
@@ -290,9 +288,10 @@ func (m *toyModel) posterior(ctx context.Context, name string, progress Progress
 		total += phase.updates / m.updates
 	}
 	for k, phase := range run.phases {
-		v := variational.NewNatural(run.algorithm, m.net, m.lik, m.prior, phase.rate)
-		q, err = v.Run(ctx, q, m.x, m.y, &variational.RunOptions{Steps: phase.updates / m.updates, Samples: run.draws, Seed: uint64(k),
-			Progress: func(_ string, done, _ int) { progress(before+done, total) }})
+		v := variational.NewNatural(run.algorithm, m.net, m.prior, phase.rate)
+		v.Steps, v.Draws, v.Seed = phase.updates/m.updates, run.draws, uint64(k)
+		v.Progress = func(_ string, done, _ int) { progress(before+done, total) }
+		q, err = v.Run(ctx, q, m.x, gp.NewTargets(m.y, m.lik))
 		if err != nil {
 			return nil, err
 		}
@@ -339,7 +338,7 @@ func (d *toy) panelStep(lik glm.Likelihood, delta float64, grid *mat.Dense) Step
 		if err != nil {
 			return nil, err
 		}
-		return m.glmSurface(ctx, q.Linearized(q.Mean()), m.net, grid)
+		return m.glmSurface(ctx, q.Linearized(q.Center()), m.net, grid)
 	}}
 }
 
@@ -375,7 +374,7 @@ type toySurface struct {
 // predict predicts with networks that are drawn from q (NN), and from the network
 // linearized at the mean of q (GLM).
 func (m *toyModel) predict(ctx context.Context, q *variational.Gaussian, grid *mat.Dense) (*toyPredictive, error) {
-	center, err := m.net.WithTheta(q.Mean())
+	center, err := m.net.WithTheta(q.Center())
 	if err != nil {
 		return nil, err
 	}
@@ -385,7 +384,7 @@ func (m *toyModel) predict(ctx context.Context, q *variational.Gaussian, grid *m
 		return nil, err
 	}
 	r.LogLikMAP = result.Float(m.networkLogLik(test.F))
-	latent := q.Linearized(q.Mean())
+	latent := q.Linearized(q.Center())
 	glmLogLik, err := m.marginal(ctx, latent, test)
 	if err != nil {
 		return nil, err
@@ -396,9 +395,9 @@ func (m *toyModel) predict(ctx context.Context, q *variational.Gaussian, grid *m
 	}
 	drawn, surface, err := m.drawn(ctx, q, grid)
 	r.LogLikNN, r.NN = result.Float(drawn), surface
-	away := mat.NewVecDense(len(q.Mean()), nil)
-	theta := mat.NewVecDense(len(q.Mean()), m.net.Theta())
-	away.SubVec(mat.NewVecDense(len(q.Mean()), q.Mean()), theta)
+	away := mat.NewVecDense(len(q.Center()), nil)
+	theta := mat.NewVecDense(len(q.Center()), m.net.Theta())
+	away.SubVec(mat.NewVecDense(len(q.Center()), q.Center()), theta)
 	r.Distance = result.Float(mat.Norm(away, 2) / mat.Norm(theta, 2))
 	return r, err
 }

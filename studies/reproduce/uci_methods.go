@@ -19,7 +19,6 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/ntk"
-	"github.com/funcgp/funcgp/studies/variational"
 )
 
 // A linearized is a network trained at one precision, with what the methods need.
@@ -70,9 +69,12 @@ func newLinearized(ctx context.Context, data *Examples, j *uciJob, progress Prog
 	if m.held, err = net.Linearize(ctx, m.heldRows.X); err != nil {
 		return nil, err
 	}
-	m.sites, err = gp.NewSites(gp.NewTargets(data.Train.Y, m.lik), m.train.F)
+	m.sites, err = gp.NewSites(m.targets(), m.train.F)
 	return m, err
 }
+
+// targets are those of the training rows.
+func (m *linearized) targets() *gp.Targets { return gp.NewTargets(m.data.Train.Y, m.lik) }
 
 // fullPosterior is the Laplace posterior at θ*.
 func (m *linearized) fullPosterior(ctx context.Context) (_ *weightspace.Posterior, err error) {
@@ -178,8 +180,8 @@ func (m *linearized) bnn(ctx context.Context) error {
 // from its initial parameters on, with all training rows in each step, as the source has it: on 500 of satellite's
 // 4,504 the NLL is .03 larger.
 func (m *linearized) meanField(ctx context.Context) error {
-	q, err := variational.MeanField(ctx, m.net.LogLik(m.lik), m.prior, m.start, m.data.Train.X, m.data.Train.Y,
-		&variational.MeanFieldOptions{Steps: m.job.size.meanField, Seed: uint64(m.job.split)})
+	q, err := meanField(ctx, m.net.LogLik(m.lik), m.prior, m.start, m.data.Train.X, m.data.Train.Y,
+		meanFieldOptions{Steps: m.job.size.meanField, Seed: uint64(m.job.split)})
 	if err != nil {
 		return err
 	}
@@ -270,7 +272,7 @@ func (m *linearized) refit(ctx context.Context) (gp.Latent, leaveOut, error) {
 }
 
 func (m *linearized) functionRefit(ctx context.Context) (gp.Latent, leaveOut, error) {
-	e, err := gp.Refit(ctx, ntk.New(m.prior, m.theta), m.train, gp.NewTargets(m.data.Train.Y, m.lik), &gp.Options{Limits: linearize.Limits{Memory: m.job.o.MaxMemory}})
+	e, err := gp.Refit(ctx, ntk.New(m.prior, m.theta), m.train, m.targets(), &gp.Options{Limits: linearize.Limits{Memory: m.job.o.MaxMemory}})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -291,7 +293,7 @@ func (m *linearized) weightRefit(ctx context.Context) (gp.Latent, leaveOut, erro
 		return nil, nil, err
 	}
 	if m.newtonMove() > stationary {
-		if w, err = w.Refit(ctx, gp.NewTargets(m.data.Train.Y, m.lik)); err != nil {
+		if w, err = w.Refit(ctx, m.targets()); err != nil {
 			return nil, nil, err
 		}
 		m.warn(w.Warnings())

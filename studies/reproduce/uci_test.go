@@ -14,9 +14,8 @@ import (
 
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/glm/score"
+	"github.com/funcgp/funcgp/glm/variational"
 	"github.com/funcgp/funcgp/internal/testref"
-	"github.com/funcgp/funcgp/ntk"
-	"github.com/funcgp/funcgp/studies/variational"
 )
 
 // quick runs a study at its reduced size and returns its page and its directory.
@@ -237,30 +236,16 @@ func TestRefineTolerance(t *testing.T) {
 	m := trainedJob(t, 3, 40)
 	o := m.refineOptions()
 	var a, b, covA, covB mat.Dense
-	kernel := ntk.New(m.prior, m.theta)
-	loose, err := variational.RefineFunction(t.Context(), kernel, m.train, m.data.Train.Y, m.lik, o)
+	loose, err := variational.Refine(t.Context(), m.train, m.targets(), m.prior, m.theta, o)
 	require.NoError(t, err)
 	require.NoError(t, loose.PredictTo(t.Context(), &b, &covB, m.held))
 	o.Tolerance = 1e-8
-	precise, err := variational.RefineFunction(t.Context(), kernel, m.train, m.data.Train.Y, m.lik, o)
+	precise, err := variational.Refine(t.Context(), m.train, m.targets(), m.prior, m.theta, o)
 	require.NoError(t, err)
 	require.NoError(t, precise.PredictTo(t.Context(), &a, &covA, m.held))
 	for i, v := range a.RawMatrix().Data {
 		require.InDelta(t, v, b.RawMatrix().Data[i], 0.05*math.Sqrt(covA.At(i, i%3)))
 	}
-}
-
-// Draws of parameters predict by the linearized model as draws of its outputs do.
-func TestDrawnLinear(t *testing.T) {
-	m := trainedJob(t, 3, 5)
-	m.job.size.samples = 4000
-	require.NoError(t, m.glm(t.Context()))
-	require.False(t, m.inFunctionSpace())
-	want := m.out.Methods["glm"].Test
-	require.NoError(t, m.unrefined(t.Context()))
-	got := m.out.Methods["glm"].Test
-	require.NotEqual(t, want, got)
-	require.InEpsilon(t, float64(want.NLL), float64(got.NLL), 0.05)
 }
 
 // The drawn rows are the same in each split, which has each once, in the shares of the source.

@@ -7,12 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/funcgp/funcgp/glm/variational"
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/testkit"
 	"github.com/funcgp/funcgp/internal/testref"
 	"github.com/funcgp/funcgp/linearize"
-	"github.com/funcgp/funcgp/studies/variational"
 )
 
 // precise ends iterations where rounding does.
@@ -26,22 +26,20 @@ type refined struct {
 	warnings []error
 }
 
-func refineFull(t *testing.T, q *testkit.Reference) refined {
-	r, err := variational.RefineFunction(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, precise)
-	require.NoError(t, err)
-	return refined{&r.Refinement, r, r.Sites(), r.Warnings()}
+func refineBy(s variational.Solver) func(t *testing.T, q *testkit.Reference) refined {
+	return func(t *testing.T, q *testkit.Reference) refined {
+		r, err := variational.Refine(t.Context(), q.Train, q.Targets(), q.Prior, q.Net.Theta(), &variational.Options{Tolerance: precise.Tolerance, Solver: s})
+		require.NoError(t, err)
+		return refined{&r.Refinement, r, r.Sites(), r.Warnings()}
+	}
 }
 
-func refineWeights(t *testing.T, q *testkit.Reference) refined {
-	r, err := variational.RefineWeights(t.Context(), q.Train, q.Y, q.Likelihood, q.Prior, q.Net.Theta(), precise)
-	require.NoError(t, err)
-	return refined{&r.Refinement, r, r.Sites(), r.Warnings()}
-}
-
-func refineDiagonal(t *testing.T, q *testkit.Reference) refined {
-	r, err := variational.RefineDiagonal(t.Context(), q.Train, q.Y, q.Likelihood, q.Prior, q.Net.Theta(), precise)
-	require.NoError(t, err)
-	return refined{&r.Refinement, r, r.Sites(), r.Warnings()}
+func refineStructure(s weightspace.Structure) func(t *testing.T, q *testkit.Reference) refined {
+	return func(t *testing.T, q *testkit.Reference) refined {
+		r, err := variational.RefineStructure(t.Context(), s, q.Train, q.Targets(), q.Prior, q.Net.Theta(), precise)
+		require.NoError(t, err)
+		return refined{&r.Refinement, r, r.Weights.(interface{ Sites() *gp.Sites }).Sites(), r.Warnings()}
+	}
 }
 
 // The references' refinements [glm 3.2]: their README states 1e-7 absolute for the
@@ -60,7 +58,8 @@ func TestReferences(t *testing.T) {
 		forms := []struct {
 			name, key string
 			refine    func(*testing.T, *testkit.Reference) refined
-		}{{"function", "vi_full_", refineFull}, {"diagonal", "vi_diagonal_", refineDiagonal}, {"weights", "vi_full_", refineWeights}}
+		}{{"rows", "vi_full_", refineBy(variational.Rows)}, {"diagonal", "vi_diagonal_", refineStructure(weightspace.Diagonal)},
+			{"parameters", "vi_full_", refineBy(variational.Parameters)}, {"full", "vi_full_", refineStructure(weightspace.Full)}}
 		if !toy.smallParameters {
 			forms = forms[:2]
 		}
@@ -85,8 +84,8 @@ func TestReferences(t *testing.T) {
 				near("mean_test", mean.RawMatrix().Data, toy.rel)
 				near("cov_test", cov.RawMatrix().Data, toy.rel)
 				testref.RequireClose(t, []float64{math.Sqrt(mat.Max(r.TrainCov))}, []float64{ref.Scalar(form.key + "largest_sd")}, 1e-9, "largest sd")
-				if d, ok := r.Latent.(*variational.Diagonal); ok {
-					near("weight_variance", d.Variance(), toy.rel)
+				if form.name == "diagonal" {
+					near("weight_variance", r.Latent.(*variational.Weights).Weights.(*weightspace.DiagonalPosterior).Variance(), toy.rel)
 				}
 				if q.Meta("likelihood") == "gaussian" {
 					// the full bound is the evidence, and both means are the exact one
@@ -125,5 +124,3 @@ func diagonalOf(m *mat.Dense) []float64 {
 
 // firstOf returns the first n examples.
 func firstOf(b *linearize.Batch, n int) *linearize.Batch { return b.Slice(0, n) }
-
-var _ weightspace.Weights = (*variational.Diagonal)(nil)

@@ -1,6 +1,7 @@
 package variational
 
 import (
+	"fmt"
 	"math"
 
 	"gonum.org/v1/gonum/mat"
@@ -33,25 +34,17 @@ type softmaxNodes struct {
 	qmc     []bool    // by example; once it is integrated by quasi–Monte Carlo it stays so
 }
 
-func newSoftmaxNodes(n, c, points int) *softmaxNodes {
-	s := &softmaxNodes{points: points, qmc: make([]bool, n)}
-	if c > 2 {
-		s.normals = matchedNormals(points, c-1)
-	}
-	return s
-}
-
 // matchedNormals returns points of quasi–Monte Carlo, n×dims, whose mean is exactly 0
 // and whose covariance is exactly the identity. A quadratic function has no error
 // then.
-func matchedNormals(n, dims int) []float64 {
-	z := make([]float64, n*dims)
+func matchedNormals(n, dims int) ([]float64, error) {
 	if dims > lattice.MaxDims {
-		panic("variational: too many classes for quasi–Monte Carlo")
+		return nil, fmt.Errorf("variational: %d outputs to integrate over; quasi–Monte Carlo has at most %d dimensions", dims, lattice.MaxDims)
 	}
+	z := make([]float64, n*dims)
 	lattice.NormalsTo(z, dims, 0, 0, n)
 	if n <= dims {
-		return z
+		return z, nil
 	}
 	m := mat.NewDense(n, dims, z)
 	for j := range dims {
@@ -64,17 +57,16 @@ func matchedNormals(n, dims int) []float64 {
 	cov.SymOuterK(1/float64(n), m.T())
 	var chol mat.Cholesky
 	if !chol.Factorize(&cov) {
-		return z
+		return z, nil
 	}
 	// z ← U⁻ᵀ z, where the covariance is UᵀU
 	var out mat.Dense
 	var u mat.TriDense
 	chol.UTo(&u)
-	if err := out.Solve(u.T(), m.T()); err != nil {
-		return z
+	if err := out.Solve(u.T(), m.T()); err == nil {
+		m.Copy(out.T())
 	}
-	m.Copy(out.T())
-	return z
+	return z, nil
 }
 
 // A softmaxExpectation has the scratch of one worker.

@@ -1,78 +1,64 @@
 package variational
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/gp"
 )
 
-// An Expected likelihood knows its expectations under a Gaussian. The likelihoods of
-// package glm need not implement it; for any other, Refine integrates Expand
-// numerically.
-type Expected interface {
-	gp.Likelihood
-	// ExpectTo returns E log p(y|f) for f ~ N(mean, cov) and writes E r (C) and
-	// E Λ (C×C), where r = ∂log p/∂f and Λ = −∂²log p/∂f². A nil destination is
-	// skipped.
-	ExpectTo(residual, lambda, y, mean, cov []float64) float64
-}
-
 // An expectation integrates the likelihood of one example. It is used by one
 // goroutine at a time.
 type expectation interface {
-	// expectTo is Expected.ExpectTo for example i.
+	// expectTo returns E log p(y|f) of example i for f ~ N(mean, cov) and writes E r (C) and
+	// E Λ (C×C), where r = ∂log p/∂f and Λ = −∂²log p/∂f² (E3). A nil destination is skipped.
 	expectTo(residual, lambda []float64, i int, y, mean, cov []float64) float64
 }
 
-// A FisherError says that a likelihood gives the Fisher information as Λ, which is
-// not −∂²log p/∂f², so that E Λ is not the precision at which the lower bound is largest.
-type FisherError struct{ Likelihood string }
-
-func (e *FisherError) Error() string {
-	return fmt.Sprintf("variational: the %s likelihood is not log-concave, and its Λ is the Fisher information; the refinement needs a log-concave likelihood", e.Likelihood)
-}
-
 // newExpectations returns what integrates a likelihood of n examples with c outputs,
-// on so many workers.
-func newExpectations(lik gp.Likelihood, n, c, points, workers int) ([]expectation, error) {
+// on so many workers, and the relative error of the bound that quasi–Monte Carlo leaves.
+func newExpectations(lik gp.Likelihood, n, c, points, workers int) (terms []expectation, noise float64, err error) {
 	if _, ok := lik.(gp.Scored); ok {
 		name := "given"
 		if l, ok := lik.(interface{ Name() string }); ok {
 			name = l.Name()
 		}
-		return nil, &FisherError{Likelihood: name}
+		return nil, 0, &FisherError{Likelihood: name}
 	}
-	out := make([]expectation, workers)
-	var shared *softmaxNodes
-	if _, ok := lik.(glm.Categorical); ok && c > 1 {
-		shared = newSoftmaxNodes(n, c, points)
+	var normals []float64
+	quasi := func(dims int) error {
+		noise = 1e-5
+		normals, err = matchedNormals(points, dims)
+		return err
 	}
-	for w := range out {
-		switch l := lik.(type) {
-		case Expected:
-			out[w] = givenExpectation{l}
-		case *glm.Gaussian:
-			out[w] = gaussianExpectation{l}
-		case glm.Poisson:
-			out[w] = poissonExpectation{}
-		case glm.Bernoulli:
-			out[w] = bernoulliExpectation{}
-		case glm.Categorical:
-			out[w] = newSoftmaxExpectation(shared, c)
-		default:
-			out[w] = newNumericExpectation(lik, c, points)
+	var of func() expectation
+	switch l := lik.(type) {
+	case *glm.Gaussian:
+		of = func() expectation { return gaussianExpectation{l} }
+	case glm.Poisson:
+		of = func() expectation { return poissonExpectation{} }
+	case glm.Bernoulli:
+		of = func() expectation { return bernoulliExpectation{} }
+	case glm.Categorical:
+		if c > 2 {
+			if err := quasi(c - 1); err != nil {
+				return nil, 0, err
+			}
 		}
+		shared := &softmaxNodes{points: points, normals: normals, qmc: make([]bool, n)}
+		of = func() expectation { return newSoftmaxExpectation(shared, c) }
+	default:
+		if c > 1 {
+			if err := quasi(c); err != nil {
+				return nil, 0, err
+			}
+		}
+		of = func() expectation { return newNumericExpectation(lik, c, normals) }
 	}
-	return out, nil
-}
-
-// givenExpectation is that of a likelihood that knows its own.
-type givenExpectation struct{ lik Expected }
-
-func (g givenExpectation) expectTo(residual, lambda []float64, _ int, y, mean, cov []float64) float64 {
-	return g.lik.ExpectTo(residual, lambda, y, mean, cov)
+	for range workers {
+		terms = append(terms, of())
+	}
+	return terms, noise, nil
 }
 
 // gaussianExpectation is in closed form: log p is quadratic.

@@ -2,6 +2,9 @@ package variational
 
 import (
 	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/funcgp/funcgp/gp"
 )
@@ -10,17 +13,12 @@ import (
 // trapezoid over ±12 standard deviations, otherwise quasi–Monte Carlo.
 type numericExpectation struct {
 	lik                  gp.Likelihood
-	c, points            int
-	normals              []float64 // points×C
+	normals              []float64 // of quasi–Monte Carlo, points×C; nil for one output
 	f, root, res, lambda []float64
 }
 
-func newNumericExpectation(lik gp.Likelihood, c, points int) *numericExpectation {
-	e := &numericExpectation{lik: lik, c: c, points: points, f: make([]float64, c), root: make([]float64, c*c), res: make([]float64, c), lambda: make([]float64, c*c)}
-	if c > 1 {
-		e.normals = matchedNormals(points, c)
-	}
-	return e
+func newNumericExpectation(lik gp.Likelihood, c int, normals []float64) *numericExpectation {
+	return &numericExpectation{lik, normals, make([]float64, c), make([]float64, c*c), make([]float64, c), make([]float64, c*c)}
 }
 
 func (e *numericExpectation) expectTo(residual, lambda []float64, _ int, y, mean, cov []float64) float64 {
@@ -36,16 +34,13 @@ func (e *numericExpectation) expectTo(residual, lambda []float64, _ int, y, mean
 			lambda[j] += w * e.lambda[j]
 		}
 	}
-	if e.c > 1 {
-		choleskyTo(e.root, cov, e.c)
-		for n := range e.points {
+	if c := len(mean); c > 1 {
+		choleskyTo(e.root, cov, c)
+		for z := range slices.Chunk(e.normals, c) {
 			for a, m := range mean {
-				e.f[a] = m
-				for b := range a + 1 {
-					e.f[a] += e.root[a*e.c+b] * e.normals[n*e.c+b]
-				}
+				e.f[a] = m + floats.Dot(e.root[a*c:][:a+1], z[:a+1])
 			}
-			add(1 / float64(e.points))
+			add(float64(c) / float64(len(e.normals)))
 		}
 		return logp
 	}

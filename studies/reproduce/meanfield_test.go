@@ -1,4 +1,4 @@
-package variational_test
+package reproduce
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/ntk"
-	"github.com/funcgp/funcgp/studies/variational"
 )
 
 // A line is a linear network with Gaussian data, of which the mean-field optimum is
@@ -64,24 +63,21 @@ func newLine(t *testing.T) *line {
 // [glm table 1]: where the bound has a known optimum, Adam finds it.
 func TestMeanFieldOfLinearNetwork(t *testing.T) {
 	l := newLine(t)
-	for _, batch := range []int{0, 10} {
-		q, err := variational.MeanField(t.Context(), l.net.LogLik(l.lik), l.prior, l.net.Theta(), l.x, l.y,
-			&variational.MeanFieldOptions{Steps: 3000, Samples: 8, Batch: batch, Rate: 0.003})
-		require.NoError(t, err)
-		for i := range l.mean {
-			// the noise of the last steps, in standard deviations; a batch has more of it
-			require.InDelta(t, l.mean[i], q.Center()[i], []float64{0.2, 0.6}[min(batch, 1)]*l.sd[i])
-			require.InEpsilon(t, l.sd[i], math.Sqrt(q.Variance()[i]), []float64{0.1, 0.3}[min(batch, 1)])
-		}
+	q, err := meanField(t.Context(), l.net.LogLik(l.lik), l.prior, l.net.Theta(), l.x, l.y, meanFieldOptions{Steps: 3000, Samples: 8, Rate: 0.003})
+	require.NoError(t, err)
+	for i := range l.mean {
+		// the noise of the last steps, in standard deviations
+		require.InDelta(t, l.mean[i], q.mean[i], 0.2*l.sd[i])
+		require.InEpsilon(t, l.sd[i], math.Sqrt(q.variance[i]), 0.1)
 	}
 }
 
-// What MeanField descends is the gradient of KL − log p in μ and log σ at a fixed draw.
+// What meanField descends is the gradient of KL − log p in μ and log σ at a fixed draw.
 func TestMeanFieldFirstStep(t *testing.T) {
 	l := newLine(t)
 	const rate, sd = 1e-4, 0.3
 	theta := l.net.Theta()
-	q, err := variational.MeanField(t.Context(), l.net.LogLik(l.lik), l.prior, theta, l.x, l.y, &variational.MeanFieldOptions{Steps: 1, Rate: rate, StartSD: sd, Seed: 7})
+	q, err := meanField(t.Context(), l.net.LogLik(l.lik), l.prior, theta, l.x, l.y, meanFieldOptions{Steps: 1, Rate: rate, StartSD: sd, Seed: 7})
 	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(7, 0x9e3779b97f4a7c15))
 	epsilon := make([]float64, len(theta))
@@ -104,7 +100,7 @@ func TestMeanFieldFirstStep(t *testing.T) {
 		for _, v := range []struct {
 			at   []float64
 			move float64
-		}{{theta, q.Center()[i] - theta[i]}, {rho, math.Log(q.Variance()[i])/2 - rho[i]}} {
+		}{{theta, q.mean[i] - theta[i]}, {rho, math.Log(q.variance[i])/2 - rho[i]}} {
 			const h = 1e-5
 			was := v.at[i]
 			v.at[i] = was + h
@@ -121,18 +117,12 @@ func TestMeanFieldFirstStep(t *testing.T) {
 func TestMeanFieldErrors(t *testing.T) {
 	l := newLine(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	o := &variational.MeanFieldOptions{Steps: 50, Progress: func(stage string, done, total int) {
-		require.Equal(t, variational.StageMeanField, stage)
-		require.Equal(t, 50, total)
-		if done == 5 {
-			cancel()
-		}
-	}}
-	_, err := variational.MeanField(ctx, l.net.LogLik(l.lik), l.prior, l.net.Theta(), l.x, l.y, o)
+	cancel()
+	_, err := meanField(ctx, l.net.LogLik(l.lik), l.prior, l.net.Theta(), l.x, l.y, meanFieldOptions{})
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = variational.MeanField(t.Context(), l.net.LogLik(l.lik), l.prior, l.net.Theta(), l.x, l.y, &variational.MeanFieldOptions{Rate: math.Inf(1)})
-	require.ErrorContains(t, err, "positive and finite")
-	_, err = variational.MeanField(t.Context(), failing{}, l.prior, l.net.Theta(), l.x, l.y, nil)
+	_, err = meanField(t.Context(), l.net.LogLik(l.lik), l.prior, l.net.Theta(), l.x, l.y, meanFieldOptions{Steps: 1, Rate: math.Inf(1)})
+	require.ErrorContains(t, err, "take a smaller rate")
+	_, err = meanField(t.Context(), failing{}, l.prior, l.net.Theta(), l.x, l.y, meanFieldOptions{})
 	require.ErrorIs(t, err, errFailing)
 	require.ErrorContains(t, err, "step 0")
 }

@@ -8,12 +8,12 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
+	"github.com/funcgp/funcgp/glm/variational"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/linearize/train"
 	"github.com/funcgp/funcgp/ntk"
-	"github.com/funcgp/funcgp/studies/variational"
 )
 
 // classes are points on a line and the side that they are on, with one exception.
@@ -24,7 +24,7 @@ func classes() (x, y *mat.Dense) {
 
 // The lower bound of the refined posterior is the largest that a Gaussian has. The
 // Laplace evidence is no bound, and here it is smaller.
-func ExampleRefineFunction() {
+func ExampleRefine() {
 	ctx := context.Background()
 	x, y := classes()
 	net, err := network.Seeded(1, network.Shape{1}, network.Dense{Units: 8}, network.Tanh, network.Dense{Units: 1})
@@ -47,12 +47,13 @@ func ExampleRefineFunction() {
 		fmt.Println(err)
 		return
 	}
-	q, err := variational.RefineFunction(ctx, ntk.New(prior, net.Theta()), b, y, glm.Bernoulli{}, nil)
+	targets := gp.NewTargets(y, glm.Bernoulli{})
+	q, err := variational.Refine(ctx, b, targets, prior, net.Theta(), nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	laplace, err := gp.Refit(ctx, ntk.New(prior, net.Theta()), b, gp.NewTargets(y, glm.Bernoulli{}), nil)
+	laplace, err := gp.Refit(ctx, ntk.New(prior, net.Theta()), b, targets, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -81,17 +82,17 @@ func ExampleNatural_Step() {
 		draws.Set(0, i, mu[i]+0.1)
 		draws.Set(1, i, mu[i]-0.1)
 	}
-	q, err := variational.NewGaussian(mu, ones) // N(μ, I), which has the variance of the prior
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	prior, err := ntk.NewIsotropic(1, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	next, err := variational.NewNatural(variational.VOGGN, net, glm.Bernoulli{}, prior, rate).Step(ctx, q, draws, x, y, 1)
+	q, err := variational.NewPriorGaussian(mu, prior) // N(μ, I)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	next, err := variational.NewNatural(variational.VOGGN, net, prior, rate).Step(ctx, q, draws, x, gp.NewTargets(y, glm.Bernoulli{}), 1)
 	if err != nil {
 		fmt.Println(err)
 		return

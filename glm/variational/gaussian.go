@@ -15,8 +15,8 @@ import (
 	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
-	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/linearize"
+	"github.com/funcgp/funcgp/ntk"
 )
 
 // A Gaussian is N(μ, Σ) over the P parameters, with its precision Σ⁻¹ = UᵀU as a P×P
@@ -30,27 +30,10 @@ type Gaussian struct {
 
 var _ weightspace.Draws = (*Gaussian)(nil)
 
-// NewGaussian returns the Gaussian with these means and independent variances. Both
-// are copied. A mean that is not finite and a variance that is not positive and finite
-// are errors that name the parameter.
-func NewGaussian(mean, variance []float64) (*Gaussian, error) {
-	p := len(mean)
-	if p == 0 || len(variance) != p {
-		panic("variational: as many means as variances are needed, and at least one")
-	}
-	q := &Gaussian{mean: slices.Clone(mean), precision: newSymmetric(p)}
-	for i, v := range variance {
-		if !(v > 0) || math.IsInf(v, 1) || math.IsInf(1/v, 1) {
-			return nil, fmt.Errorf("variational: the variance of parameter %d is %v; it must be positive and finite", i, v)
-		}
-		q.precision.Data[i*p+i] = 1 / v
-	}
-	return q, q.factor(context.Background())
-}
-
-// NewGaussianOf returns the Gaussian with this mean and this precision, which are copied.
-// A precision that is not positive definite is a *gp.NotPDError.
-func NewGaussianOf(mean []float64, precision mat.Symmetric) (*Gaussian, error) {
+// NewGaussian returns the Gaussian with this mean and this precision, which are copied; of
+// independent parameters the precision is a *mat.DiagDense. A mean that is not finite is an error
+// that names the parameter, and a precision that is not positive definite is a *gp.NotPDError.
+func NewGaussian(mean []float64, precision mat.Symmetric) (*Gaussian, error) {
 	p := len(mean)
 	if p == 0 || precision.SymmetricDim() != p {
 		panic("variational: mean and precision differ in size")
@@ -64,16 +47,27 @@ func NewGaussianOf(mean []float64, precision mat.Symmetric) (*Gaussian, error) {
 	return q, q.factor(context.Background())
 }
 
+// NewPriorGaussian returns the Gaussian with this mean and the variances of a prior, from which
+// natural gradients start [thesis ch. 4]. A variance that is not positive is a *gp.NotPDError.
+func NewPriorGaussian(mean []float64, prior ntk.Prior) (*Gaussian, error) {
+	variance := make([]float64, len(mean))
+	prior.VarianceTo(variance)
+	for i, v := range variance {
+		variance[i] = 1 / v
+	}
+	return NewGaussian(mean, mat.NewDiagDense(len(mean), variance))
+}
+
 func newSymmetric(p int) blas64.Symmetric {
 	return blas64.Symmetric{Uplo: blas.Upper, N: p, Stride: p, Data: make([]float64, p*p)}
 }
 
 // factor computes U and the determinant.
 func (q *Gaussian) factor(ctx context.Context) error {
-	p := len(q.mean)
 	if i := dense.NotFinite(q.mean); i >= 0 {
-		return fmt.Errorf("variational: the mean of parameter %d is %v; take a smaller step", i, q.mean[i])
+		return fmt.Errorf("variational: the mean of parameter %d is %v", i, q.mean[i])
 	}
+	p := len(q.mean)
 	u := newSymmetric(p)
 	copy(u.Data, q.precision.Data)
 	var ok bool
@@ -81,17 +75,12 @@ func (q *Gaussian) factor(ctx context.Context) error {
 	if q.u, ok, err = dense.PotrfContext(ctx, u); err != nil {
 		return err
 	}
-	for i := range p {
-		q.logDet += 2 * math.Log(u.Data[i*p+i])
-	}
+	q.logDet = dense.LogDet(q.u)
 	if !ok || math.IsNaN(q.logDet) || math.IsInf(q.logDet, 0) {
-		return &gp.NotPDError{What: "the precision of the parameters", N: p, Reason: "scale the inputs or take a smaller step"}
+		return &gp.NotPDError{What: "the precision of the parameters", N: p, Reason: "a variance is not positive and finite, or the inputs are too large"}
 	}
 	return nil
 }
-
-// Mean returns μ, which must not be changed.
-func (q *Gaussian) Mean() []float64 { return q.mean }
 
 // Center returns μ, which must not be changed.
 func (q *Gaussian) Center() []float64 { return q.mean }
@@ -130,7 +119,7 @@ func (q *Gaussian) SampleTo(ctx context.Context, dst *mat.Dense, rng *rand.Rand)
 
 // Linearized returns the function values of a model that is linearized at theta, for
 // parameters with this distribution: f(x;θ) + J(x)(μ − θ) and J(x) Σ J(x)ᵀ. With
-// theta = Mean() the mean is f(x;μ).
+// theta = Center() the mean is f(x;μ).
 func (q *Gaussian) Linearized(theta []float64) gp.Latent {
 	if len(theta) != len(q.mean) {
 		panic("variational: theta has another number of parameters")
@@ -148,13 +137,12 @@ var _ gp.Latent = (*latent)(nil)
 
 // PredictTo writes the mean, T×C, and each example's covariance, T·C×C.
 func (l *latent) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	t, c := l.checkInputs(x), x.Outputs()
-	if t == 0 {
-		return ctx.Err()
+	t, c := x.Len(), x.Outputs()
+	if err := l.meanTo(ctx, mean, x); err != nil || t == 0 || cov == nil {
+		return err
 	}
-	l.meanTo(mean, x)
 	dense.SizeTo(cov, t*c, c)
-	for lo, step := 0, linearize.Tile(c); lo < t && cov != nil; lo += step {
+	for lo, step := 0, linearize.Tile(c); lo < t; lo += step {
 		hi := min(lo+step, t)
 		v, err := l.half(ctx, x.Slice(lo, hi))
 		if err != nil {
@@ -170,13 +158,9 @@ func (l *latent) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *lineari
 
 // JointTo writes the mean, T×C, and the covariance of all outputs, T·C×T·C.
 func (l *latent) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
-	t, c := l.checkInputs(x), x.Outputs()
-	if t == 0 {
-		return ctx.Err()
-	}
-	l.meanTo(mean, x)
-	if cov == nil {
-		return ctx.Err()
+	t, c := x.Len(), x.Outputs()
+	if err := l.meanTo(ctx, mean, x); err != nil || t == 0 || cov == nil {
+		return err
 	}
 	dense.SizeTo(cov, t*c, t*c)
 	v, err := l.half(ctx, x)
@@ -194,27 +178,16 @@ func (l *latent) half(ctx context.Context, x *linearize.Batch) (blas64.General, 
 	return v, dense.TrsmContext(ctx, blas.Right, blas.NoTrans, 1, l.q.u, v)
 }
 
-func (l *latent) meanTo(mean *mat.Dense, x *linearize.Batch) {
-	if mean == nil {
-		return
-	}
-	t, c := x.F.Dims()
-	dense.SizeTo(mean, t, c)
-	f := make([]float64, t*c)
-	x.MulVecTo(f, l.shift)
-	mean.Add(x.F, mat.NewDense(t, c, f))
-}
-
-func (l *latent) checkInputs(x *linearize.Batch) int {
+// meanTo writes f(x;θ) + J(μ − θ), where mean is not nil.
+func (l *latent) meanTo(ctx context.Context, mean *mat.Dense, x *linearize.Batch) error {
 	if x.Len() > 0 && x.P != len(l.q.mean) {
 		panic("variational: inputs do not fit the parameters")
 	}
-	return x.Len()
-}
-
-// checkParameters returns a *gp.MemoryError where matrices of P×P do not fit.
-func checkParameters(p, matrices int, limit int64) error {
-	return gp.CheckMemory("a Gaussian over the parameters", gp.Parameters, p, limit, func(p int) int64 {
-		return memory.Mul(int64(8*matrices), memory.Mul(int64(p), int64(p)))
-	})
+	if t, c := x.F.Dims(); t > 0 && mean != nil {
+		dense.SizeTo(mean, t, c)
+		f := make([]float64, t*c)
+		x.MulVecTo(f, l.shift)
+		mean.Add(x.F, mat.NewDense(t, c, f))
+	}
+	return ctx.Err()
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/glm"
@@ -95,7 +96,7 @@ func TestExpectationDerivatives(t *testing.T) {
 	for _, s := range subjects(t) {
 		for _, scale := range []float64{0.3, 0.8, 1.3} {
 			t.Run(fmt.Sprint(s.name, "/", scale), func(t *testing.T) {
-				terms, err := newExpectations(s.lik, 1, s.c, s.points, 1)
+				terms, _, err := newExpectations(s.lik, 1, s.c, s.points, 1)
 				require.NoError(t, err)
 				mean, cov := randomGaussian(rng, s.c, scale)
 				at := func() float64 { return terms[0].expectTo(nil, nil, 0, s.y, mean, cov) }
@@ -149,6 +150,41 @@ func randomGaussian(rng *rand.Rand, c int, scale float64) (mean, cov []float64) 
 	return mean, cov
 }
 
+// Any likelihood is integrated by its Expand: a negative binomial as by adaptive quadrature, and shares of the classes as their
+// mean over the classes, to the accuracy of quasi–Monte Carlo.
+func TestNumericExpectation(t *testing.T) {
+	negative, err := glm.NewNegativeBinomial(2.5)
+	require.NoError(t, err)
+	terms, noise, err := newExpectations(negative, 1, 1, 64, 1)
+	require.NoError(t, err)
+	require.Zero(t, noise)
+	y, r, lambda := []float64{3}, make([]float64, 1), make([]float64, 1)
+	at := func(f float64) (logp, r, lambda float64) {
+		a, b := make([]float64, 1), make([]float64, 1)
+		return negative.Expand(a, b, nil, y, []float64{f}), a[0], b[0]
+	}
+	logp := terms[0].expectTo(r, lambda, 0, y, []float64{0.7}, []float64{1.9})
+	require.InDelta(t, integral.Expectation(func(f float64) float64 { v, _, _ := at(f); return v }, 0.7, 1.9), logp, 1e-9)
+	require.InDelta(t, integral.Expectation(func(f float64) float64 { _, v, _ := at(f); return v }, 0.7, 1.9), r[0], 1e-9)
+	require.InDelta(t, integral.Expectation(func(f float64) float64 { _, _, v := at(f); return v }, 0.7, 1.9), lambda[0], 1e-9)
+
+	shares := []float64{0.2, 0.5, 0.3}
+	mean, cov := randomGaussian(rand.New(rand.NewPCG(5, 5)), 3, 0.8)
+	all, noise, err := newExpectations(glm.CategoricalShares{}, 1, 3, 16384, 1)
+	require.NoError(t, err)
+	require.NotZero(t, noise)
+	one, _, err := newExpectations(glm.Categorical{}, 1, 3, 16384, 1)
+	require.NoError(t, err)
+	got, want, part := make([]float64, 3+9), make([]float64, 3+9), make([]float64, 3+9)
+	logp, sum := all[0].expectTo(got[:3], got[3:], 0, shares, mean, cov), 0.0
+	for c, q := range shares {
+		sum += q * one[0].expectTo(part[:3], part[3:], 0, []float64{float64(c)}, mean, cov)
+		floats.AddScaled(want, q, part)
+	}
+	require.InDelta(t, sum, logp, 1e-3)
+	require.InDeltaSlice(t, want, got, 1e-3)
+}
+
 // E p and E[diag(p) − ppᵀ] are those of the predictive integrals, by the same or by
 // other nodes.
 func TestSoftmaxAgainstPredictive(t *testing.T) {
@@ -159,7 +195,7 @@ func TestSoftmaxAgainstPredictive(t *testing.T) {
 			tol, points = 5e-3, 4096 // quasi–Monte Carlo
 		}
 		for range 5 {
-			terms, err := newExpectations(glm.Categorical{}, 1, c, points, 1)
+			terms, _, err := newExpectations(glm.Categorical{}, 1, c, points, 1)
 			require.NoError(t, err)
 			mean, cov := randomGaussian(rng, c, 1.2)
 			y := float64(rng.IntN(c))
@@ -192,9 +228,9 @@ func TestQuasiMonteCarloError(t *testing.T) {
 		worst := 0.0
 		for range 8 {
 			mean, cov := randomGaussian(rng, 4, 1.3) // a variance of 7, on average
-			fine, err := newExpectations(glm.Categorical{}, 1, 4, 65536, 1)
+			fine, _, err := newExpectations(glm.Categorical{}, 1, 4, 65536, 1)
 			require.NoError(t, err)
-			coarse, err := newExpectations(glm.Categorical{}, 1, 4, v.points, 1)
+			coarse, _, err := newExpectations(glm.Categorical{}, 1, 4, v.points, 1)
 			require.NoError(t, err)
 			coarse[0].(*softmaxExpectation).qmc[0] = true
 			a, b := make([]float64, 4+16), make([]float64, 4+16)
@@ -215,7 +251,7 @@ func TestQuasiMonteCarloError(t *testing.T) {
 
 // A likelihood whose Λ is not −∂²log p/∂f² is refused by name.
 func TestFisherInformationIsRefused(t *testing.T) {
-	_, err := newExpectations(glm.Heteroscedastic{}, 3, 2, 64, 1)
+	_, _, err := newExpectations(glm.Heteroscedastic{}, 3, 2, 64, 1)
 	var fisher *FisherError
 	require.ErrorAs(t, err, &fisher)
 	require.ErrorContains(t, err, "heteroscedastic")

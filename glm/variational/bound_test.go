@@ -1,6 +1,7 @@
 package variational
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/integral"
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/gp/gptest"
 	"github.com/funcgp/funcgp/internal/testkit"
@@ -77,15 +79,15 @@ func (b *brute) expected(t *testing.T, y, mean []float64, cov *mat.Dense) float6
 	if b.C == 1 {
 		return integral.Expectation(func(f float64) float64 { return lik.LogProb(y, []float64{f}) }, mean[0], cov.At(0, 0))
 	}
-	terms, err := newExpectations(b.Likelihood, 1, b.C, points, 1)
+	terms, _, err := newExpectations(b.Likelihood, 1, b.C, points, 1)
 	require.NoError(t, err)
 	return terms[0].expectTo(nil, nil, 0, y, mean, cov.RawMatrix().Data)
 }
 
 const points = 20000
 
-// dense returns μ and L of a posterior over the parameters with the given sites.
-func (b *brute) full(t *testing.T, s *gp.Sites) *mat.Dense {
+// root returns L of a posterior over the parameters with the given sites, whose precision has the entries that keep names.
+func (b *brute) root(t *testing.T, s *gp.Sites, keep func(i, j int) bool) *mat.Dense {
 	t.Helper()
 	p, c := b.Train.P, b.C
 	h := mat.NewSymDense(p, nil)
@@ -99,7 +101,9 @@ func (b *brute) full(t *testing.T, s *gp.Sites) *mat.Dense {
 		jwj.Mul(ji.T(), &wj)
 		for r := range p {
 			for k := r; k < p; k++ {
-				h.SetSym(r, k, h.At(r, k)+(jwj.At(r, k)+jwj.At(k, r))/2)
+				if keep(r, k) {
+					h.SetSym(r, k, h.At(r, k)+(jwj.At(r, k)+jwj.At(k, r))/2)
+				}
 			}
 		}
 	}
@@ -107,12 +111,10 @@ func (b *brute) full(t *testing.T, s *gp.Sites) *mat.Dense {
 	require.True(t, chol.Factorize(h))
 	var u mat.TriDense
 	chol.UTo(&u)
-	l := mat.NewDense(p, p, nil)
 	// H = UᵀU, so Σ = U⁻¹U⁻ᵀ
 	var inverse mat.Dense
 	require.NoError(t, inverse.Inverse(&u))
-	l.Copy(&inverse)
-	return l
+	return &inverse
 }
 
 // problems are small, so that the bound can be computed densely.
@@ -151,11 +153,11 @@ func TestBoundIsLargest(t *testing.T) {
 			if q.C > 4 {
 				tol = 3e-3
 			}
-			f, err := RefineFunction(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, o)
+			f, err := Refine(t.Context(), q.Train, q.Targets(), q.Prior, q.Theta, with(o, Rows))
 			require.NoError(t, err)
-			w, err := RefineWeights(t.Context(), q.Train, q.Y, q.Likelihood, q.Prior, q.Theta, o)
+			w, err := RefineStructure(t.Context(), weightspace.Full, q.Train, q.Targets(), q.Prior, q.Theta, with(o, Parameters))
 			require.NoError(t, err)
-			d, err := RefineDiagonal(t.Context(), q.Train, q.Y, q.Likelihood, q.Prior, q.Theta, o)
+			d, err := RefineStructure(t.Context(), weightspace.Diagonal, q.Train, q.Targets(), q.Prior, q.Theta, o)
 			require.NoError(t, err)
 			if q.C < 4 {
 				require.Empty(t, f.Warnings())
@@ -165,32 +167,51 @@ func TestBoundIsLargest(t *testing.T) {
 			require.InEpsilon(t, f.ELBO.Value, w.ELBO.Value, max(1e-9, tol*1e-3))
 			require.LessOrEqual(t, d.ELBO.Value, f.ELBO.Value+1e-9)
 
-			full := b.full(t, w.Sites())
-			diagonal := mat.NewDense(q.Train.P, q.Train.P, nil)
-			for i, v := range d.Variance() {
-				diagonal.Set(i, i, math.Sqrt(v))
+			k, err := RefineStructure(t.Context(), weightspace.Block, q.Train, q.Targets(), q.Prior, q.Theta, o)
+			require.NoError(t, err)
+			require.LessOrEqual(t, d.ELBO.Value, k.ELBO.Value+1e-9)
+			require.LessOrEqual(t, k.ELBO.Value, f.ELBO.Value+1e-9)
+
+			block := make([]int, q.Train.P) // of each parameter
+			_, parameters := k.Weights.(*weightspace.BlockPosterior).Layers()
+			for i, index := range parameters {
+				for _, p := range index {
+					block[p] = i
+				}
 			}
 			for _, form := range []struct {
-				elbo ELBO
-				mean []float64
-				l    *mat.Dense
-				only bool
-			}{{w.ELBO, w.Center(), full, false}, {d.ELBO, d.Center(), diagonal, true}} {
-				value, kl := b.bound(t, form.mean, form.l)
-				require.InDelta(t, value, form.elbo.Value, 1e-8*(1+math.Abs(value)))
-				require.InDelta(t, kl, form.elbo.KL, 1e-8*(1+kl))
+				*Weights
+				keep func(i, j int) bool
+			}{
+				{w, func(i, j int) bool { return true }},
+				{d, func(i, j int) bool { return i == j }},
+				{k, func(i, j int) bool { return block[i] == block[j] }},
+			} {
+				l := b.root(t, sitesOf(form.Weights), form.keep)
+				value, kl := b.bound(t, form.Center(), l)
+				require.InDelta(t, value, form.ELBO.Value, 1e-8*(1+math.Abs(value)))
+				require.InDelta(t, kl, form.ELBO.KL, 1e-8*(1+kl))
 				rng := rand.New(rand.NewPCG(1, 1))
 				for range 3 {
-					require.InDelta(t, 0, b.slope(t, rng, form.mean, form.l, form.only), tol)
+					require.InDelta(t, 0, b.slope(t, rng, form.Center(), l, form.keep), tol)
 				}
 			}
 		})
 	}
 }
 
+func sitesOf(w *Weights) *gp.Sites { return w.Weights.(interface{ Sites() *gp.Sites }).Sites() }
+
+// with returns the options with a solver.
+func with(o *Options, s Solver) *Options {
+	d := *o
+	d.Solver = s
+	return &d
+}
+
 // slope returns the derivative of the bound in a random direction, of the length of a
 // posterior standard deviation in every parameter.
-func (b *brute) slope(t *testing.T, rng *rand.Rand, mean []float64, l *mat.Dense, diagonal bool) float64 {
+func (b *brute) slope(t *testing.T, rng *rand.Rand, mean []float64, l *mat.Dense, keep func(i, j int) bool) float64 {
 	t.Helper()
 	p := len(mean)
 	step := mat.NewVecDense(p, nil)
@@ -202,7 +223,7 @@ func (b *brute) slope(t *testing.T, rng *rand.Rand, mean []float64, l *mat.Dense
 	turn := mat.NewDense(p, p, nil)
 	for i := range p {
 		for j := range p {
-			if e := rng.NormFloat64() / math.Sqrt(float64(p)); !diagonal || i == j {
+			if e := rng.NormFloat64() / math.Sqrt(float64(p)); keep(i, j) {
 				turn.Set(i, j, e)
 			}
 		}
@@ -228,29 +249,34 @@ func (b *brute) slope(t *testing.T, rng *rand.Rand, mean []float64, l *mat.Dense
 // The refined posteriors keep the promises of their interfaces.
 func TestConformance(t *testing.T) {
 	q := testkit.NewProblemOf("categorical", 8, 9, 3, glm.Categorical{}, 1, 4)
-	f, err := RefineFunction(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, nil)
-	require.NoError(t, err)
-	w, err := RefineWeights(t.Context(), q.Train, q.Y, q.Likelihood, q.Prior, q.Theta, nil)
-	require.NoError(t, err)
-	d, err := RefineDiagonal(t.Context(), q.Train, q.Y, q.Likelihood, q.Prior, q.Theta, nil)
-	require.NoError(t, err)
-	g, err := NewGaussian(q.Theta, d.Variance())
-	require.NoError(t, err)
-	gptest.Dual(t, gptest.DualCase{LatentCase: gptest.LatentCase{Kernel: q.Kernel, Test: q.Test, Tol: 1e-9}, Dual: f, Train: q.Train, SumTol: 1e-8})
-	for name, l := range map[string]gp.Latent{"weights": w, "diagonal": d, "gaussian": g.Linearized(q.Theta)} {
-		t.Run(name, func(t *testing.T) {
-			gptest.Latent(t, gptest.LatentCase{Latent: l, Kernel: q.Kernel, Test: q.Test, Tol: 1e-9, AnyGraph: true})
+	for _, s := range []Solver{Rows, Parameters} {
+		t.Run(fmt.Sprint("solver", s), func(t *testing.T) {
+			f, err := Refine(t.Context(), q.Train, q.Targets(), q.Prior, q.Theta, &Options{Solver: s})
+			require.NoError(t, err)
+			gptest.Dual(t, gptest.DualCase{LatentCase: gptest.LatentCase{Kernel: q.Kernel, Test: q.Test, Tol: 1e-9}, Dual: f, Train: q.Train, SumTol: 1e-8})
 		})
 	}
+	for _, s := range []weightspace.Structure{weightspace.Full, weightspace.Block, weightspace.Diagonal} {
+		t.Run(s.String(), func(t *testing.T) {
+			w, err := RefineStructure(t.Context(), s, q.Train, q.Targets(), q.Prior, q.Theta, nil)
+			require.NoError(t, err)
+			gptest.Weights(t, gptest.WeightsCase{LatentCase: gptest.LatentCase{Kernel: q.Kernel, Test: q.Test, Tol: 1e-9, AnyGraph: true}, Weights: w, Theta: q.Theta})
+		})
+	}
+	t.Run("gaussian", func(t *testing.T) {
+		g, err := NewPriorGaussian(q.Theta, q.Prior)
+		require.NoError(t, err)
+		gptest.Latent(t, gptest.LatentCase{Latent: g.Linearized(q.Theta), Kernel: q.Kernel, Test: q.Test, Tol: 1e-9, AnyGraph: true})
+	})
 }
 
 // A refinement has the same bits for any number of processors.
 func TestProcessors(t *testing.T) {
 	q := testkit.NewProblemOf("categorical", 9, 12, 5, glm.Categorical{}, 1, 4)
-	var want *Function
+	var want *Posterior
 	for _, n := range []int{1, 3, 8} {
 		testref.Procs(t, n)
-		f, err := RefineFunction(t.Context(), q.Kernel, q.Train, q.Y, q.Likelihood, &Options{Points: 256})
+		f, err := Refine(t.Context(), q.Train, q.Targets(), q.Prior, q.Theta, &Options{Points: 256})
 		require.NoError(t, err)
 		if want == nil {
 			want = f
