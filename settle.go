@@ -429,7 +429,7 @@ func (f *fit) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m, err := mode.FindMatch(ctx, f.source, f.problem.TrainTargets(), f.prior, f.theta, &mode.MatchOptions{Products: products, Outputs: f.outputs, Limits: f.problem.Bounds(f.con)})
+	m, err := mode.FindMatch(ctx, f.source, f.problem.TrainTargets(), f.prior, f.theta, &mode.Options{Products: products, Outputs: f.outputs, Limits: f.problem.Bounds(f.con)})
 	if none := (*gp.NoMatchError)(nil); errors.As(err, &none) {
 		return f.found(ctx, &gp.Match{Factor: 1, Root: math.NaN(), Network: none.Network, End: gp.MatchNone})
 	}

@@ -33,7 +33,7 @@ func (f *fit) overParameters(ctx context.Context) (*solution, error) {
 	o := &weightspace.Options{Mean: f.meanAtTheta(), Limits: p.Bounds(f.con)}
 	sites := f.sites
 	if f.asked.Refit {
-		found, err := mode.Find(ctx, f.source, p.TrainTargets(), f.prior, f.theta, &mode.Options{Progress: f.con.Show})
+		found, err := mode.Find(ctx, f.source, p.TrainTargets(), f.prior, f.theta, &mode.Options{Limits: linearize.Limits{Progress: f.con.Show}})
 		if err != nil {
 			return nil, err
 		}

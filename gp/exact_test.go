@@ -3,7 +3,6 @@ package gp_test
 import (
 	"context"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -300,54 +299,6 @@ func TestGradientNorm(t *testing.T) {
 	})
 }
 
-func TestSampleTo(t *testing.T) {
-	q := newProblem("bernoulli-two", 5, 2, glm.Bernoulli{}, 1)
-	e := q.refit(t, nil)
-	x := q.test
-	// The last two rows are the same example: the joint covariance is singular.
-	same := &linearize.Batch{F: mat.DenseCopyOf(x.F), P: x.P}
-	j := mat.DenseCopyOf(q.jTest)
-	last := q.t*q.c - q.c
-	for c := range q.c {
-		copy(j.RawRowView(last+c), j.RawRowView(last-q.c+c))
-	}
-	same.F.SetRow(q.t-1, same.F.RawRowView(q.t-2))
-	same.Blocks = []linearize.Block{&linearize.Full{J: j, C: q.c, Params: []linearize.Span{{Name: "all", Rows: 1, Cols: q.p}}}}
-
-	const draws = 20000
-	got := mat.NewDense(draws, q.t*q.c, nil)
-	require.NoError(t, e.SampleTo(t.Context(), got, same, rand.New(rand.NewPCG(1, 2))))
-	var mean, cov mat.Dense
-	require.NoError(t, e.JointTo(t.Context(), &mean, &cov, same))
-	wantMean := flat(&mean)
-	for a := range q.t * q.c {
-		va := cov.At(a, a)
-		sum := 0.0
-		for i := range draws {
-			sum += got.At(i, a)
-		}
-		// Six standard errors of a mean.
-		require.InDelta(t, wantMean[a], sum/draws, 6*math.Sqrt(va/draws))
-		for b := range a + 1 {
-			vb, s := cov.At(b, b), 0.0
-			for i := range draws {
-				s += (got.At(i, a) - wantMean[a]) * (got.At(i, b) - wantMean[b])
-			}
-			// Six standard errors of a covariance of normals, with room.
-			require.InDelta(t, cov.At(a, b), s/draws, 6*math.Sqrt(2*va*vb/draws))
-		}
-	}
-	for i := range 100 {
-		for c := range q.c {
-			require.InDelta(t, got.At(i, last-q.c+c), got.At(i, last+c), 1e-5) // the root of the dropped 1e-11
-		}
-	}
-
-	again := mat.NewDense(3, q.t*q.c, nil)
-	require.NoError(t, e.SampleTo(t.Context(), again, same, rand.New(rand.NewPCG(1, 2))))
-	require.Equal(t, flat(again)[:q.t*q.c], got.RawRowView(0))
-}
-
 func TestPanics(t *testing.T) {
 	q, other := newProblem("bernoulli", 3, 1, glm.Bernoulli{}, 1), newProblem("categorical", 6, 4, glm.Categorical{}, 1)
 	e := q.fit(t, nil)
@@ -355,7 +306,6 @@ func TestPanics(t *testing.T) {
 		"gp: sites and examples differ in size":       func() { gp.Fit(t.Context(), q.kernel, q.train, other.sites(t), nil) },
 		"gp: inputs do not fit the training examples": func() { e.PredictTo(t.Context(), nil, nil, other.test) },
 		"gp: the evidence (E9) needs a refit":         func() { e.EvidenceRefit() },
-		"gp: destination has a wrong size":            func() { e.SampleTo(t.Context(), mat.NewDense(2, 1, nil), q.test, nil) },
 		"gp: invalid options":                         func() { gp.Fit(t.Context(), q.kernel, q.train, q.sites(t), &gp.Options{MaxIter: -1}) },
 	} {
 		require.PanicsWithValue(t, text, call)

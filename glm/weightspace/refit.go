@@ -68,7 +68,7 @@ func (w *Posterior) newton(ctx context.Context, y *gp.Targets) error {
 		pre.h = &w.h[0]
 	}
 	found, err := mode.Find(ctx, w.x, y, w.prior, w.theta, &mode.Options{
-		Outputs: w.x.F, Start: start, Precondition: pre.at, MaxIter: w.o.MaxIter, Progress: w.o.Progress})
+		Outputs: w.x.F, Start: start, Precondition: pre.at, MaxIter: w.o.MaxIter, Limits: w.o.Limits})
 	if err != nil {
 		return err
 	}

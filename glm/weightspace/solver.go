@@ -105,7 +105,7 @@ func RefitSums(ctx context.Context, x linearize.Source, y *gp.Targets, prior ntk
 		}
 		return &h.h[0], nil
 	}}
-	search := &mode.Options{Outputs: outputs, Start: start, Precondition: pre.at, Gradient: mode.Close(y), MaxIter: f.o.MaxIter, Progress: f.o.Progress}
+	search := &mode.Options{Outputs: outputs, Start: start, Precondition: pre.at, Gradient: mode.Close(y), MaxIter: f.o.MaxIter, Limits: f.o.Limits}
 	found, err := mode.Find(ctx, x, y, prior, theta, search)
 	if err != nil {
 		return nil, err

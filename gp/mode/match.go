@@ -1,7 +1,6 @@
 package mode
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -9,7 +8,6 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dense"
@@ -25,7 +23,7 @@ import (
 type Match struct {
 	Factor  float64   // factor on the stated precisions, δ_m/δ
 	Error   float64   // estimated error of log Factor
-	Bounded bool      // the root is below MatchOptions.Least, and Factor is Least
+	Bounded bool      // the root is below 1e-6, and Factor is that
 	LogLik  float64   // ℓ of the linearized model at Theta
 	Network float64   // ℓ of the network
 	Prior   float64   // ℓ of the prior mean
@@ -35,25 +33,16 @@ type Match struct {
 	Warnings []error
 }
 
-// MatchOptions are options of FindMatch.
-type MatchOptions struct {
-	// Products multiplies vectors by the Jacobian; nil means the products of the source. J v need not be exact, as
-	// in network.Network.Products.
-	Products linearize.Products
-	// Outputs are f(x;θ*), N×C, if known; nil takes a pass over the source.
-	Outputs *mat.Dense
-	// Tolerance is the Match.Error at which the search ends; 0 means .01.
-	Tolerance float64
-	// Least is the smallest factor; 0 means 1e-6. Networks that interpolate their targets have a smaller factor, or
-	// none.
-	Least float64
-	// Directions is the most vectors that span the search, each with P + N·C numbers; 0 means 32, fewer than 8
-	// count as 8, and small memory lowers the number. With fewer directions the search takes more passes.
-	Directions int
-	// MaxPasses is the most products with J and Jᵀ; 0 means 2000.
-	MaxPasses int
-	linearize.Limits
+// searchBounds bound the search for a match.
+type searchBounds struct {
+	tolerance  float64 // Match.Error at which the search ends
+	least      float64 // the smallest factor; networks that interpolate their targets have a smaller one, or none
+	directions int     // most vectors that span the search, each with P + N·C numbers
+	passes     int     // most products with J and Jᵀ
 }
+
+// bounds are those of FindMatch. With fewer directions, which small memory allows, the search takes more passes.
+var bounds = searchBounds{tolerance: .01, least: 1e-6, directions: 32, passes: 2000}
 
 // StageMatch counts the passes of FindMatch.
 const StageMatch = "match"
@@ -65,17 +54,17 @@ const near = .1
 // fewest is the fewest directions that may span a search.
 const fewest = 8
 
-// directions returns the number of directions that fit into memory.
-func (o *MatchOptions) directions(n, c, p int) (int, error) {
+// fit returns how many of the directions fit into memory.
+func (b *searchBounds) fit(n, c, p int, limit int64) (int, error) {
 	bytes := func(n, directions int) int64 {
 		// Besides the directions: m, f, r and J̃d; q, z and scratch.
 		return memory.Mul(8*int64(directions+8), memory.Add(memory.Mul(int64(n), int64(c)), int64(p)))
 	}
-	if err := gp.CheckMemory("a match", gp.TrainingExamples, n, o.Memory, func(n int) int64 { return bytes(n, fewest) }); err != nil {
+	if err := gp.CheckMemory("a match", gp.TrainingExamples, n, limit, func(n int) int64 { return bytes(n, fewest) }); err != nil {
 		return 0, err
 	}
-	budget := gp.MemoryBudget(o.Memory)
-	return max(fewest, memory.Largest(o.Directions+1, budget, func(k int) int64 { return bytes(n, k) })), nil
+	budget := gp.MemoryBudget(limit)
+	return max(fewest, memory.Largest(b.directions+1, budget, func(k int) int64 { return bytes(n, k) })), nil
 }
 
 // FindMatch returns the match of a network for the stated prior without forming J, H or K (E21). Parameters without
@@ -83,7 +72,7 @@ func (o *MatchOptions) directions(n, c, p int) (int, error) {
 //
 // Let z be the whitened parameters, so that ½‖z‖² = ½(v−μ₀)ᵀΣ₀⁻¹(v−μ₀), and ρ the factor. ½‖z‖² and −ℓ are convex.
 // The match is therefore the v with the least ‖z‖ among those with the network's ℓ, and 1/ρ is the Lagrange
-// multiplier of this constraint. The search finds both at once, among combinations of at most Directions directions
+// multiplier of this constraint. The search finds both at once, among combinations of at most 32 directions
 // d with known J̃d, so that neither a Newton step nor another ρ needs a pass:
 //
 //  1. The first direction is the direction of θ*.
@@ -102,24 +91,17 @@ func (o *MatchOptions) directions(n, c, p int) (int, error) {
 // Where the network is no better than the prior mean, the error is a *gp.NoMatchError. Other errors: a gp.Scored
 // likelihood, which is not concave; an error of gp.NewSites; a *gp.MemoryError where not even 8 directions fit. The
 // result does not depend on the number of processors. Besides src, FindMatch holds the directions and a few more
-// vectors of P and N·C numbers.
-func FindMatch(ctx context.Context, src linearize.Source, y *gp.Targets, prior ntk.Prior, theta []float64, o *MatchOptions) (*Match, error) {
+// vectors of P and N·C numbers. Of o, it uses Products, whose J v need not be exact, Outputs and Limits.
+func FindMatch(ctx context.Context, src linearize.Source, y *gp.Targets, prior ntk.Prior, theta []float64, o *Options) (*Match, error) {
+	return findMatch(ctx, src, y, prior, theta, o, bounds)
+}
+
+func findMatch(ctx context.Context, src linearize.Source, y *gp.Targets, prior ntk.Prior, theta []float64, o *Options, within searchBounds) (*Match, error) {
 	if y.Scored() {
 		return nil, errors.New("mode: a match needs a likelihood that is concave in f, and noise that depends on the input has none; state the prior precision")
 	}
-	var d MatchOptions
-	if o != nil {
-		d = *o
-	}
-	if !(d.Tolerance >= 0 && d.Least >= 0) || math.IsInf(d.Least, 1) || d.Directions < 0 || d.MaxPasses < 0 || d.Memory < 0 {
-		panic("mode: invalid options of FindMatch")
-	}
-	d.Tolerance, d.Least, d.MaxPasses = cmp.Or(d.Tolerance, .01), cmp.Or(d.Least, 1e-6), cmp.Or(d.MaxPasses, 2000)
-	d.Directions = max(cmp.Or(d.Directions, 32), fewest)
-	if d.Products == nil {
-		d.Products = linearize.ProductsOf(src)
-	}
-	m := &matchSearch{o: d, tolerance: d.Tolerance, least: math.Log(d.Least)}
+	d := o.withDefaults(src, len(theta))
+	m := &matchSearch{o: d, passesMost: within.passes, tolerance: within.tolerance, least: math.Log(within.least)}
 	var f []float64
 	var err error
 	if m.jacobian, f, err = newJacobian(ctx, src, prior, theta, d.Outputs); err != nil {
@@ -135,7 +117,7 @@ func FindMatch(ctx context.Context, src linearize.Source, y *gp.Targets, prior n
 	if m.network = y.LogLik(f); math.IsNaN(m.network) || math.IsInf(m.network, 0) {
 		return nil, &gp.NotFiniteError{What: "log p(y|f)", Value: m.network}
 	}
-	directions, err := d.directions(n, c, len(theta))
+	directions, err := within.fit(n, c, len(theta), d.Memory)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +133,8 @@ func FindMatch(ctx context.Context, src linearize.Source, y *gp.Targets, prior n
 
 // A matchSearch looks for whitened parameters z and the factor e^t, where v = μ₀ + Σ₀^½ z.
 type matchSearch struct {
-	o MatchOptions
+	o          Options
+	passesMost int
 	jacobian
 	span      *span
 	tolerance float64 // for t
@@ -240,7 +223,7 @@ func (m *matchSearch) find(ctx context.Context) (*Match, error) {
 		fall := rho * rho * floats.Dot(m.coef, step.b)
 		missed := math.Abs(step.left) + step.ahead/fall + m.missed(rounds, z, fall)
 		ends := missed <= m.tolerance || math.Abs(m.t)+missed < near || m.t <= m.least && step.wants < -missed
-		if !ends && m.passes < m.o.MaxPasses {
+		if !ends && m.passes < m.passesMost {
 			if open {
 				if m.span.full() {
 					// Shrink the span to z, b, the last directions and the directions of the largest curvature.
@@ -300,7 +283,7 @@ func (m *matchSearch) find(ctx context.Context) (*Match, error) {
 			Theta: m.white.Theta(z), Passes: m.passes,
 		}
 		if !ends {
-			found.Warnings = append(found.Warnings, linearize.NewWarning("match-rough", math.Exp(missed), math.Exp(m.tolerance), "Raise MatchOptions.MaxPasses or MatchOptions.Least.",
+			found.Warnings = append(found.Warnings, linearize.NewWarning("match-rough", math.Exp(missed), math.Exp(m.tolerance), "State the prior precision.",
 				"The match is known to a factor of %.3g and not %.3g after %d passes over the training examples. Answers are at a precision off by as much.", math.Exp(missed), math.Exp(m.tolerance), m.passes))
 		}
 		return found, nil

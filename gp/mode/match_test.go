@@ -138,11 +138,14 @@ func TestMatchE21(t *testing.T) {
 					t.Parallel()
 					p := ascend(t, q, prior, part)
 					want := p.root(t, lowest, 14)
-					for what, o := range map[string]*mode.MatchOptions{"default": nil, "restarts": {Directions: 8}, "finer": {Tolerance: 1e-4}} {
+					for what, o := range map[string]struct {
+						tolerance  float64
+						directions int
+					}{"default": {}, "restarts": {directions: 8}, "finer": {tolerance: 1e-4}} {
 						if what == "restarts" && strings.Contains(q.Name, "saturated") {
 							continue // ℓ is nearly piecewise linear, so that what was learnt of Λ does not last
 						}
-						m, err := mode.FindMatch(t.Context(), testkit.InTiles(p.train, 7), gp.NewTargets(p.y, p.lik), p.prior, p.theta, o)
+						m, err := mode.FindMatchWithin(t.Context(), testkit.InTiles(p.train, 7), gp.NewTargets(p.y, p.lik), p.prior, p.theta, nil, o.tolerance, 0, o.directions, 0)
 						require.NoError(t, err, what)
 						require.Empty(t, m.Warnings, what)
 						got := math.Log(m.Factor)
@@ -151,8 +154,8 @@ func TestMatchE21(t *testing.T) {
 						require.InDelta(t, p.network(t), m.Network, 1e-9*math.Abs(m.Network))
 						if math.Abs(got)+m.Error >= .1 {
 							allowed := .01
-							if o != nil && o.Tolerance > 0 {
-								allowed = o.Tolerance
+							if o.tolerance > 0 {
+								allowed = o.tolerance
 							}
 							require.LessOrEqual(t, m.Error, allowed, what)
 						}
@@ -191,7 +194,7 @@ func TestNoMatchE21(t *testing.T) {
 	_, err := mode.FindMatch(t.Context(), &worse, q.Targets(), scaledPrior{Prior: q.Prior, factor: 1}, q.Theta, nil)
 	none := testref.As[*gp.NoMatchError](t, err)
 	require.Less(t, none.Network, none.Prior)
-	_, err = mode.FindMatch(t.Context(), q.Train, q.Targets(), q.Prior, q.Theta, &mode.MatchOptions{Limits: linearize.Limits{Memory: 1000}})
+	_, err = mode.FindMatch(t.Context(), q.Train, q.Targets(), q.Prior, q.Theta, &mode.Options{Limits: linearize.Limits{Memory: 1000}})
 	testref.As[*gp.MemoryError](t, err)
 	h := testkit.Heteroscedastic()
 	_, err = mode.FindMatch(t.Context(), h.Train, gp.NewTargets(h.Y, h.Likelihood), h.Prior, h.Theta, nil)
@@ -229,7 +232,7 @@ const mostDense = 2000
 func (p *matchProblem) find(t *testing.T, net *network.Network) *mode.Match {
 	t.Helper()
 	products := testref.Must(net.Products(p.train.X))(t)
-	m, err := mode.FindMatch(t.Context(), p.train, gp.NewTargets(p.y, p.lik), p.prior, p.theta, &mode.MatchOptions{Products: products, Outputs: p.train.F})
+	m, err := mode.FindMatch(t.Context(), p.train, gp.NewTargets(p.y, p.lik), p.prior, p.theta, &mode.Options{Products: products, Outputs: p.train.F})
 	require.NoError(t, err)
 	require.Empty(t, m.Warnings)
 	log := math.Log(m.Factor)
@@ -284,7 +287,7 @@ func TestMatchCases(t *testing.T) {
 func TestMatchInterpolates(t *testing.T) {
 	q := testkit.Problems(t)[2]
 	p := ascend(t, q, q.Prior, .999)
-	m, err := mode.FindMatch(t.Context(), p.train, gp.NewTargets(p.y, p.lik), p.prior, p.theta, &mode.MatchOptions{Least: .5})
+	m, err := mode.FindMatchWithin(t.Context(), p.train, gp.NewTargets(p.y, p.lik), p.prior, p.theta, nil, 0, .5, 0, 0)
 	require.NoError(t, err)
 	require.True(t, m.Bounded)
 	require.InDelta(t, .5, m.Factor, 1e-12)
@@ -299,22 +302,22 @@ func TestMatchInterpolates(t *testing.T) {
 func TestMatchStops(t *testing.T) {
 	q := testkit.Problems(t)[5]
 	p := ascend(t, q, q.Prior, .9)
-	find := func(ctx context.Context, o *mode.MatchOptions) (*mode.Match, error) {
-		return mode.FindMatch(ctx, testkit.InTiles(p.train, 3), gp.NewTargets(p.y, p.lik), p.prior, p.theta, o)
+	find := func(ctx context.Context, o *mode.Options, passes int) (*mode.Match, error) {
+		return mode.FindMatchWithin(ctx, testkit.InTiles(p.train, 3), gp.NewTargets(p.y, p.lik), p.prior, p.theta, o, 0, 0, 0, passes)
 	}
 	done := 0
-	m := testref.Must(find(t.Context(), &mode.MatchOptions{MaxPasses: 6, Limits: linearize.Limits{Progress: func(stage string, n, total int) {
+	m := testref.Must(find(t.Context(), &mode.Options{Limits: linearize.Limits{Progress: func(stage string, n, total int) {
 		require.Equal(t, mode.StageMatch, stage)
 		require.Equal(t, done+1, n)
 		require.Zero(t, total)
 		done = n
-	}}}))(t)
+	}}}, 6))(t)
 	require.Equal(t, done, m.Passes)
 	require.LessOrEqual(t, m.Passes, 7)
 	require.Equal(t, math.Exp(m.Error), testkit.RequireWarnings(t, m.Warnings, "match-rough")[0].Value)
 	testref.Procs(t, 1)
 	testkit.Stops(t, "FindMatch", 20, func(ctx context.Context) error {
-		_, err := find(ctx, nil)
+		_, err := find(ctx, nil, 0)
 		return err
 	})
 }

@@ -30,7 +30,7 @@ type Mode struct {
 	Warnings     []error   // refit-steps and refit-gap of internal/newton
 }
 
-// Options are options of Find.
+// Options are options of Find, and of FindMatch as it says.
 type Options struct {
 	// Products multiplies vectors within a Newton step, and computes its gradient; nil means the products of the
 	// source. Jᵀu must be exact. J v need not be, as in network.Network.Products, because the last steps start from
@@ -59,8 +59,23 @@ type Options struct {
 	MaxProducts int
 	// MaxIter is the most Newton steps; 0 means 100.
 	MaxIter int
-	// Progress, if not nil, is called with gp.StageNewton before each Newton step.
-	Progress func(stage string, done, total int)
+	// Limits hear of gp.StageNewton before each Newton step, and of StageMatch. Memory is that of FindMatch.
+	linearize.Limits
+}
+
+func (o *Options) withDefaults(src linearize.Source, p int) Options {
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	if d.MaxIter < 0 || d.MaxProducts < 0 || d.Gradient < 0 || d.Memory < 0 || d.Start != nil && len(d.Start) != p {
+		panic("mode: invalid options")
+	}
+	d.MaxIter, d.MaxProducts = cmp.Or(d.MaxIter, 100), cmp.Or(d.MaxProducts, 1000)
+	if d.Products == nil {
+		d.Products = linearize.ProductsOf(src)
+	}
+	return d
 }
 
 // Close is the norm of the gradient (Options.Gradient) at which a refit ends: 1e-9, which bounds how far the mean is from
@@ -90,21 +105,7 @@ type State struct {
 // products with src itself, products with src are still used for f(x;θ*), for the exact function values once the
 // gradient is small, and for J d in the steps after that.
 func Find(ctx context.Context, src linearize.Source, y *gp.Targets, prior ntk.Prior, theta []float64, o *Options) (*Mode, error) {
-	p := len(theta)
-	var d Options
-	if o != nil {
-		d = *o
-	}
-	if d.MaxIter < 0 || d.MaxProducts < 0 || d.Gradient < 0 || d.Start != nil && len(d.Start) != p {
-		panic("mode: invalid options of Find")
-	}
-	d.MaxIter, d.MaxProducts = cmp.Or(d.MaxIter, 100), cmp.Or(d.MaxProducts, 1000)
-	if d.Products == nil {
-		d.Products = linearize.ProductsOf(src)
-	}
-	if d.Progress == nil {
-		d.Progress = func(string, int, int) {}
-	}
+	d := o.withDefaults(src, len(theta))
 	jacobian, outputs, err := newJacobian(ctx, src, prior, theta, d.Outputs)
 	if err != nil {
 		return nil, err
@@ -196,7 +197,7 @@ func (m *modeSearch) from(ctx context.Context, at *newton.Point) (*Mode, error) 
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			m.o.Progress(gp.StageNewton, search.Steps+1, 0)
+			m.o.Show(gp.StageNewton, search.Steps+1, 0)
 			gradient, err := m.pull(ctx, m.o.Products, dense.Flat(s.Residual))
 			if err != nil {
 				return nil, err

@@ -121,11 +121,11 @@ func TestModeStops(t *testing.T) {
 	q := testkit.OpenReference(t, "poisson")
 	theta := q.Net.Theta()
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := mode.Find(ctx, q.Train, q.Targets(), q.Prior, theta, &mode.Options{Progress: func(stage string, done, _ int) {
+	_, err := mode.Find(ctx, q.Train, q.Targets(), q.Prior, theta, &mode.Options{Limits: linearize.Limits{Progress: func(stage string, done, _ int) {
 		require.Equal(t, gp.StageNewton, stage)
 		require.Equal(t, 1, done)
 		cancel()
-	}})
+	}}})
 	require.ErrorIs(t, err, context.Canceled)
 	far := make([]float64, len(theta))
 	for i, v := range theta {

@@ -20,5 +20,5 @@ func match(ctx context.Context, q *evaluate.Problem, start float64) (*mode.Match
 	if err != nil {
 		return nil, err
 	}
-	return mode.FindMatch(ctx, x, gp.NewTargets(q.Y, q.Likelihood), prior, q.Network.Theta(), &mode.MatchOptions{Outputs: x.F})
+	return mode.FindMatch(ctx, x, gp.NewTargets(q.Y, q.Likelihood), prior, q.Network.Theta(), &mode.Options{Outputs: x.F})
 }

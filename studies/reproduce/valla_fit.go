@@ -497,7 +497,7 @@ func (f *vallaFit) settle(ctx context.Context) error {
 		return err
 	}
 	y, theta := f.data.train.Y, f.net.Theta()
-	m, err := mode.FindMatch(ctx, f.source, gp.NewTargets(y, glm.Categorical{}), prior, theta, &mode.MatchOptions{Products: products, Outputs: f.sites.F})
+	m, err := mode.FindMatch(ctx, f.source, gp.NewTargets(y, glm.Categorical{}), prior, theta, &mode.Options{Products: products, Outputs: f.sites.F})
 	if err != nil {
 		return err
 	}
