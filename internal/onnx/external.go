@@ -64,9 +64,8 @@ func (x *External) append(b []byte) []byte {
 	if x.Length >= 0 {
 		list = append(list, Entry{"length", strconv.FormatInt(x.Length, 10)})
 	}
-	for _, e := range append(list, x.Other...) {
-		b = appendBytes(b, tensorExternal, appendString(appendString(nil, 1, e.Key), 2, e.Value))
-	}
+	list = append(list, x.Other...)
+	b, _ = records(tensorExternal, "", &list, func(e *Entry) record { return e }).encode(b) // texts have no error
 	return appendInt(b, tensorLocation, 1)
 }
 

@@ -69,20 +69,19 @@ type storage struct {
 	segment   bool
 }
 
-// decodeTensor reads the message twice: first it counts the elements and compares
-// them with the shape, then it reads them into memory of that size. The tensor
-// returned with an error has its name, for the message.
-func decodeTensor(m message) (*Tensor, error) {
-	t, s := new(Tensor), new(storage)
+// schema lists the fields of TensorProto that hold no elements.
+func (t *Tensor) schema() schema {
+	return schema{integers(tensorDims, &t.Dims), integer(tensorType, &t.Type, true), text(tensorName, &t.Name), rest(&t.Unknown)}
+}
+
+// decode reads the message twice: first it counts the elements and compares them with the shape, then it reads
+// them into memory of that size. The tensor has its name even after an error, for the message.
+func (t *Tensor) decode(m message) error {
+	s, plain := new(storage), t.schema()
+	entries := records(tensorExternal, "external data", &s.external, func(e *Entry) record { return e })
 	err := m.each(func(f *field) error {
 		// Decode all fields except the elements, which it counts.
 		switch f.num {
-		case tensorDims:
-			return f.int64s(&t.Dims)
-		case tensorType:
-			return f.int32((*int32)(&t.Type))
-		case tensorName:
-			return f.string(&t.Name)
 		case tensorRaw:
 			s.raw = f.b
 			return f.want(protowire.BytesType)
@@ -96,7 +95,7 @@ func decodeTensor(m message) (*Tensor, error) {
 			if err := f.keep(&s.entries); err != nil {
 				return err
 			}
-			return entry(&s.external, f)
+			return entries.decode(f)
 		case tensorLocation:
 			s.elsewhere = f.u == 1
 			if f.u > 1 {
@@ -104,7 +103,7 @@ func decodeTensor(m message) (*Tensor, error) {
 			}
 			return f.want(protowire.VarintType)
 		default:
-			return f.keep(&t.Unknown)
+			return plain.field(f)
 		}
 		return nil
 	})
@@ -116,17 +115,17 @@ func decodeTensor(m message) (*Tensor, error) {
 			}
 			return nil
 		})
-		return t, err
+		return err
 	}
 	if s.elsewhere {
-		return t, t.setExternal(s, m.off)
+		return t.setExternal(s, m.off)
 	}
 	t.Unknown = append(t.Unknown, s.entries...)
-	n, err := t.check(s, m.off)
+	n, err := t.count(s, m.off)
 	if err != nil || n == 0 {
-		return t, err
+		return err
 	}
-	return t, t.load(m, s, n)
+	return t.load(m, s, n)
 }
 
 // wireType returns the type of a single element in a typed data field.
@@ -142,9 +141,9 @@ func wireType(num number) protowire.Type {
 	return protowire.VarintType
 }
 
-// check compares the shape with the stored elements and returns their number. They must all be in
+// count compares the shape with the stored elements and returns their number. They must all be in
 // one field, that of the tensor's type or raw_data.
-func (t *Tensor) check(s *storage, off int) (int, error) {
+func (t *Tensor) count(s *storage, off int) (int, error) {
 	if s.segment {
 		return 0, unsupportedf(off, "it is stored in segments; save it in one piece")
 	}

@@ -93,32 +93,6 @@ func (f *field) want(typ protowire.Type) error {
 	return nil
 }
 
-func (f *field) int64(dst *int64) error {
-	*dst = int64(f.u)
-	return f.want(protowire.VarintType)
-}
-
-// int32 keeps the low 32 bits, as protobuf does.
-func (f *field) int32(dst *int32) error {
-	*dst = int32(f.u)
-	return f.want(protowire.VarintType)
-}
-
-func (f *field) float32(dst *float32) error {
-	*dst = math.Float32frombits(uint32(f.u))
-	return f.want(protowire.Fixed32Type)
-}
-
-func (f *field) string(dst *string) error {
-	*dst = string(f.b)
-	return f.want(protowire.BytesType)
-}
-
-func (f *field) strings(dst *[]string) error {
-	*dst = append(*dst, string(f.b))
-	return f.want(protowire.BytesType)
-}
-
 func (f *field) message() (message, error) {
 	return message{f.b, f.val, f.depth}, f.want(protowire.BytesType)
 }
