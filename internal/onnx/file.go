@@ -158,24 +158,24 @@ func (a *Attribute) schema() schema {
 		{4, func(f *field) error {
 			a.S = f.copyBytes()
 			return f.want(protowire.BytesType)
-		}, always(func(b []byte) []byte {
+		}, func(b []byte) ([]byte, error) {
 			if len(a.S) == 0 && !expected(AttrString) {
-				return b
+				return b, nil
 			}
-			return appendBytes(b, 4, a.S)
-		})},
+			return appendBytes(b, 4, a.S), nil
+		}},
 		only(5, "tensor", &a.T), only(6, "graph", &a.G),
 		{7, func(f *field) error {
 			return f.eachScalar(protowire.Fixed32Type, func(u uint64) error {
 				a.Floats = append(a.Floats, math.Float32frombits(uint32(u)))
 				return nil
 			})
-		}, always(func(b []byte) []byte {
+		}, func(b []byte) ([]byte, error) {
 			for _, v := range a.Floats {
 				b = appendFloat(b, 7, v)
 			}
-			return b
-		})},
+			return b, nil
+		}},
 		integers(8, &a.Ints), texts(9, &a.Strings), records(11, "graph", &a.Graphs, made),
 		integer(20, &a.Type, false), text(21, &a.Ref), rest(&a.Raw),
 	}

@@ -174,17 +174,12 @@ func only[T any, P interface {
 	}}
 }
 
-// always encodes a field by a function that has no error.
-func always(b func(b []byte) []byte) func([]byte) ([]byte, error) {
-	return func(to []byte) ([]byte, error) { return b(to), nil }
-}
-
 // text is a string, not written if it is empty.
 func text(num number, s *string) codec {
 	return codec{num, func(f *field) error {
 		*s = string(f.b)
 		return f.want(protowire.BytesType)
-	}, always(func(b []byte) []byte { return appendString(b, num, *s) })}
+	}, func(b []byte) ([]byte, error) { return appendString(b, num, *s), nil }}
 }
 
 // texts is a list of strings, or of bytes.
@@ -192,12 +187,12 @@ func texts[T ~string | ~[]byte](num number, list *[]T) codec {
 	return codec{num, func(f *field) error {
 		*list = append(*list, T(f.copyBytes()))
 		return f.want(protowire.BytesType)
-	}, always(func(b []byte) []byte {
+	}, func(b []byte) ([]byte, error) {
 		for _, s := range *list {
 			b = appendBytes(b, num, s)
 		}
-		return b
-	})}
+		return b, nil
+	}}
 }
 
 // integer is an integer. Unless it is expected, it is not written if it is zero.
@@ -205,18 +200,18 @@ func integer[T ~int32 | ~int64](num number, v *T, expected bool) codec {
 	return codec{num, func(f *field) error {
 		*v = T(f.u)
 		return f.want(protowire.VarintType)
-	}, always(func(b []byte) []byte {
+	}, func(b []byte) ([]byte, error) {
 		if *v == 0 && !expected {
-			return b
+			return b, nil
 		}
-		return appendInt(b, num, int64(*v))
-	})}
+		return appendInt(b, num, int64(*v)), nil
+	}}
 }
 
 // integers is a list of integers, packed or not.
 func integers(num number, list *[]int64) codec {
 	return codec{num, func(f *field) error { return f.int64s(list) },
-		always(func(b []byte) []byte { return appendInts(b, num, *list) })}
+		func(b []byte) ([]byte, error) { return appendInts(b, num, *list), nil }}
 }
 
 // float is a float32. Unless it is expected, it is not written if it is zero.
@@ -224,16 +219,16 @@ func float(num number, v *float32, expected bool) codec {
 	return codec{num, func(f *field) error {
 		*v = math.Float32frombits(uint32(f.u))
 		return f.want(protowire.Fixed32Type)
-	}, always(func(b []byte) []byte {
+	}, func(b []byte) ([]byte, error) {
 		if *v == 0 && !expected {
-			return b
+			return b, nil
 		}
-		return appendFloat(b, num, *v)
-	})}
+		return appendFloat(b, num, *v), nil
+	}}
 }
 
 // rest keeps the fields that the schema does not list as bytes of the file. It comes last.
 func rest(dst *[]byte) codec {
 	return codec{others, func(f *field) error { return f.keep(dst) },
-		always(func(b []byte) []byte { return append(b, *dst...) })}
+		func(b []byte) ([]byte, error) { return append(b, *dst...), nil }}
 }
