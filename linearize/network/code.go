@@ -71,7 +71,11 @@ func (n *Network) WithCode(tensor string) (m *Network, size int, err error) {
 		return nil, 0, fmt.Errorf("network: the tensor %s depends on no parameter; name one after the first layer", quote(tensor))
 	}
 	size = n.prog.Slots[slot].Size
-	m = n.ending(&graph.Concat{Outer: 1, Width: []int{size, n.prog.C}}, size+n.prog.C, slot, n.prog.Output)
+	both := make([]int32, size+n.prog.C)
+	for i := range both {
+		both[i] = int32(i)
+	}
+	m = n.ending(&graph.Index{Source: both}, len(both), slot, n.prog.Output)
 	m.code = tensor
 	return m, size, nil
 }

@@ -72,7 +72,7 @@ func (c *compiler) copied(slot int) []int32 {
 			continue
 		}
 		index, ok := nd.Op.(*graph.Index)
-		if !ok || index.Fill != 0 {
+		if !ok || index.Fill != 0 || len(nd.In) > 1 {
 			break
 		}
 		slot = nd.In[0]

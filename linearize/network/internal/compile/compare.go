@@ -159,10 +159,10 @@ func (c *compiler) where() {
 		if in[0].ints[graph.Pick(from[0], i)].k != 0 {
 			table[i] = int32(graph.Pick(from[1], i))
 		} else {
-			table[i] = ^int32(graph.Pick(from[2], i))
+			table[i] = int32(graph.Product(in[1].shape) + graph.Pick(from[2], i))
 		}
 	}
-	out := c.selected(in[1], in[2], shape, batch, table)
+	out := c.picked(shape, batch, table, in[1], in[2])
 	if out.batch >= 0 && out.lead == 0 {
 		out.lead = in[0].lead
 	}
@@ -185,20 +185,18 @@ func (c *compiler) choice(in []*value) *value {
 	return c.emit(&graph.Where{Cond: from[0], Left: from[1], Right: from[2]}, shape, batch, in...)
 }
 
-// selected returns elements of a and b. table lists them like the Source of a graph.Select: j is element j of a,
-// and ^j is element j of b.
-func (c *compiler) selected(a, b *value, shape []int, batch int, table []int32) *value {
-	if !a.isInt {
-		return c.emit(&graph.Select{Source: table}, shape, batch, a, b)
+// picked returns elements of tensors, which are all floating point or all known integers. table lists them as the
+// Source of a graph.Index does.
+func (c *compiler) picked(shape []int, batch int, table []int32, in ...*value) *value {
+	if !in[0].isInt {
+		return c.emit(&graph.Index{Source: table}, shape, batch, in...)
 	}
-	out := c.newInts(shape, batch, a, b)
-	out.real = a.real || b.real
+	out, all := c.newInts(shape, batch, in...), []affine(nil)
+	for _, v := range in {
+		all, out.real = append(all, v.ints...), out.real || v.real
+	}
 	for i, j := range table {
-		if j < 0 {
-			out.ints[i] = b.ints[^j]
-		} else {
-			out.ints[i] = a.ints[j]
-		}
+		out.ints[i] = all[j]
 	}
 	return out
 }

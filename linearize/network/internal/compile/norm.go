@@ -109,11 +109,22 @@ func (c *compiler) layerNorm() {
 // multiplies by a scale (input i of the node) and adds a bias (input j), if the node has it.
 func (c *compiler) normalized(x *value, from int, eps float64, i, j int) *value {
 	from = axis(from, len(x.shape))
-	if x.batch >= from {
-		panic(errMixes)
+	drop := make([]bool, len(x.shape))
+	for d := range drop {
+		drop[d] = d >= from
 	}
-	y := c.emit(&graph.Normalize{Length: graph.Product(x.shape[from:]), Eps: eps}, x.shape, x.batch, x)
-	return c.scaleAndShift(y, c.float(i), c.optional(j))
+	return c.scaleAndShift(c.standardized(x, drop, eps, 0), c.float(i), c.optional(j))
+}
+
+// standardized subtracts the mean of x over the axes marked in drop and divides by √(variance + within) + beside.
+func (c *compiler) standardized(x *value, drop []bool, within, beside float64) *value {
+	centred := c.combine(graph.Sub, x, c.reduceAxes(x, drop, true, meanOf))
+	variance := c.reduceAxes(c.combine(graph.Mul, centred, centred), drop, true, meanOf)
+	deviation := c.mapped(graph.Sqrt, c.combine(graph.Add, variance, c.single(within)))
+	if beside != 0 {
+		deviation = c.combine(graph.Add, deviation, c.single(beside))
+	}
+	return c.combine(graph.Div, centred, deviation)
 }
 
 // segments normalizes the image of input 0 within each of groups groups of channels. groups = 0 makes each channel
@@ -129,7 +140,8 @@ func (c *compiler) segments(groups int) *value {
 		panic(refuse("%d channels do not split into %d groups", channels, groups))
 	}
 	eps := c.attrFloat("epsilon", 1e-5)
-	return c.emit(&graph.Normalize{Length: graph.Product(x.shape[1:]) / groups, Eps: eps}, x.shape, x.batch, x)
+	rows := c.alias(x, []int{1, groups, graph.Product(x.shape[1:]) / groups}, x.batch)
+	return c.alias(c.standardized(rows, []bool{2: true}, eps, 0), x.shape, x.batch)
 }
 
 func (c *compiler) instanceNorm() {
@@ -209,10 +221,5 @@ func (c *compiler) meanVariance() {
 		a = axis(a, len(drop))
 		drop[a] = true
 	}
-	mean := c.reduceAxes(x, drop, true, meanOf)
-	centred := c.combine(graph.Sub, x, mean)
-	square := c.combine(graph.Mul, centred, centred)
-	deviation := c.mapped(graph.Sqrt, c.reduceAxes(square, drop, true, meanOf))
-	deviation = c.combine(graph.Add, deviation, c.single(float64(float32(1e-9))))
-	c.result(c.combine(graph.Div, centred, deviation))
+	c.result(c.standardized(x, drop, 0, float64(float32(1e-9))))
 }

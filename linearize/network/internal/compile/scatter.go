@@ -340,12 +340,12 @@ func (c *compiler) scatter(v, from *value, table []int32) *value {
 			source[i] = int32(i)
 		}
 		for i, p := range table {
-			if source[p] < 0 {
+			if int(source[p]) >= size {
 				panic(refuse("two updates of element %d, and no reduction that adds them", p))
 			}
-			source[p] = ^int32(i)
+			source[p] = int32(size + i)
 		}
-		return c.selected(v, from, v.shape, v.batch, source)
+		return c.picked(v.shape, v.batch, source, v, from)
 	case r != "add":
 		panic(refuse("reduction=%q is not supported", r))
 	case v.isInt:

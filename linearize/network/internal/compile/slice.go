@@ -163,7 +163,6 @@ func (c *compiler) join(in []*value, ax int) *value {
 		}
 	}
 	shape, batch := slices.Clone(in[0].shape), -1
-	o := &graph.Concat{Outer: graph.Product(shape[:ax])}
 	shape[ax] = 0
 	for i, v := range in {
 		if len(v.shape) != len(shape) || !slices.Equal(v.shape[:ax], shape[:ax]) || !slices.Equal(v.shape[ax+1:], shape[ax+1:]) {
@@ -177,22 +176,25 @@ func (c *compiler) join(in []*value, ax int) *value {
 		if shape[ax] > maxElements {
 			panic(refuse("the result is too large"))
 		}
-		o.Width = append(o.Width, graph.Product(v.shape[ax:]))
 	}
 	if batch >= 0 && shape[batch] != 1 && slices.ContainsFunc(in, func(v *value) bool { return v.batch < 0 }) {
 		panic(errMixes)
 	}
-	if !in[0].isInt {
-		out := ofType(c.emit(o, shape, batch, in...), t)
-		out.parts = parts
-		return out
-	}
-	out, at := c.newInts(shape, batch, in...), 0
-	for i := range o.Outer {
-		for k, v := range in {
-			at += copy(out.ints[at:], v.ints[i*o.Width[k]:(i+1)*o.Width[k]])
-			out.real = out.real || v.real
+	table := make([]int32, 0, c.entries(shape))
+	for i := range graph.Product(shape[:ax]) {
+		first := 0 // element of v
+		for _, v := range in {
+			width := graph.Product(v.shape[ax:])
+			for k := range width {
+				table = append(table, int32(first+i*width+k))
+			}
+			first += graph.Product(v.shape)
 		}
+	}
+	out := c.picked(shape, batch, table, in...)
+	if !out.isInt {
+		out = ofType(out, t)
+		out.parts = parts
 	}
 	return out
 }

@@ -88,7 +88,7 @@ func (c *compiler) maskAfter(nd *graph.Node, size int) *mask {
 		return nil
 	}
 	switch o := nd.Op.(type) {
-	case *graph.Index, *graph.Select, *graph.Concat, *graph.Where, *graph.Group, *graph.LogSumExp, *graph.Reduce, *graph.MaxPool, *graph.Extremes, graph.Relu, graph.Named:
+	case *graph.Index, *graph.Where, *graph.Group, *graph.LogSumExp, *graph.Reduce, *graph.MaxPool, *graph.Extremes, graph.Relu, graph.Named:
 	case *graph.Pickup:
 		if c.masks[nd.In[1]] != nil {
 			panic(refusal{from})
@@ -158,7 +158,7 @@ func (c *compiler) maskAfter(nd *graph.Node, size int) *mask {
 		}
 	}
 	switch nd.Op.(type) {
-	case *graph.Index, *graph.Select, *graph.Concat, *graph.Where:
+	case *graph.Index, *graph.Where:
 	default:
 		if slices.ContainsFunc(at, math.IsNaN) {
 			panic(refusal{from}) // a mask multiplied by zero, or a difference of two

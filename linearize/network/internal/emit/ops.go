@@ -54,23 +54,16 @@ func (t *tracer) forward(nd *graph.Node) string {
 		}
 		return t.Reshape(y, -1, size)
 	case *graph.Index:
-		return t.gather(in(0), 2, t.size(nd.In[0]), o.Source, o.Fill)
-	case *graph.Select:
-		first := t.size(nd.In[0])
-		both := t.Concat(1, t.everyRow(nd.In[0]), t.everyRow(nd.In[1]))
-		at := make([]int32, len(o.Source))
-		for i, j := range o.Source {
-			if at[i] = j; j < 0 {
-				at[i] = int32(first) + ^j
+		x, n := in(0), t.size(nd.In[0])
+		if len(nd.In) > 1 {
+			var all []string
+			n = 0
+			for _, slot := range nd.In {
+				all, n = append(all, t.everyRow(slot)), n+t.size(slot)
 			}
+			x = t.Concat(1, all...)
 		}
-		return t.gather(both, 2, first+t.size(nd.In[1]), at, 0)
-	case *graph.Concat:
-		var all []string
-		for _, slot := range nd.In {
-			all = append(all, t.Reshape(t.everyRow(slot), -1, o.Outer, t.size(slot)/o.Outer))
-		}
-		return t.Reshape(t.Concat(2, all...), -1, size)
+		return t.gather(x, 2, n, o.Source, o.Fill)
 	case *graph.Reduce:
 		y := t.scatter(in(0), 2, size, o.Target)
 		if o.Scale != 1 {
@@ -85,9 +78,6 @@ func (t *tracer) forward(nd *graph.Node) string {
 		x := t.Transpose(t.Reshape(in(0), -1, o.Outer, o.Length, o.Inner), 0, 1, 3, 2)
 		y := t.Transpose(t.Op(op, []string{x}, "axis", -1), 0, 1, 3, 2)
 		return t.Reshape(y, -1, size)
-	case *graph.Normalize:
-		centered, inverse := t.moments(nd, o)
-		return t.Reshape(t.Mul(centered, inverse), -1, size)
 	case *graph.Binary:
 		a, b := t.operand(nd, 0, o.Left), t.operand(nd, 1, o.Right)
 		switch name := o.Fn.Name(); name {
@@ -201,26 +191,17 @@ func (t *tracer) backward(nd *graph.Node) {
 		dy := t.Reshape(g, -1, c, o.Outer, o.Out(), o.Inner)
 		t.add(nd.In[0], t.Reshape(t.MatMul(t.axisMatrix(o, true), dy), -1, c, o.Outer*o.In*o.Inner))
 	case *graph.Index:
-		t.add(nd.In[0], t.scatter(g, 3, t.size(nd.In[0]), o.Source))
-	case *graph.Select:
-		at := [2][]int32{make([]int32, len(o.Source)), make([]int32, len(o.Source))}
-		for i, j := range o.Source {
-			at[0][i], at[1][i] = j, ^j
-		}
-		for k, slot := range nd.In {
-			if t.needs(slot) {
-				t.add(slot, t.scatter(g, 3, t.size(slot), at[k]))
-			}
-		}
-	case *graph.Concat:
-		total, from := size/o.Outer, 0
+		first := 0
 		for _, slot := range nd.In {
-			width := t.size(slot) / o.Outer
-			if t.needs(slot) {
-				part := t.Op("Slice", []string{t.Reshape(g, -1, c, o.Outer, total), t.Ints(int64(from)), t.Ints(int64(from + width)), t.Ints(3)})
-				t.add(slot, t.Reshape(part, -1, c, o.Outer*width))
+			at, n := make([]int32, len(o.Source)), t.size(slot)
+			for i, j := range o.Source {
+				if at[i] = j - int32(first); j < 0 || int(at[i]) >= n {
+					at[i] = -1
+				}
 			}
-			from += width
+			if first += n; t.needs(slot) {
+				t.add(slot, t.scatter(g, 3, n, at))
+			}
 		}
 	case *graph.Reduce:
 		dx := t.gather(g, 3, size, o.Target, 0)
@@ -242,13 +223,6 @@ func (t *tracer) backward(nd *graph.Node) {
 			dx = t.Mul(y, t.Sub(dy, sum))
 		}
 		t.add(nd.In[0], t.Reshape(dx, -1, c, size))
-	case *graph.Normalize:
-		n := size / o.Length
-		y, dy := t.Reshape(t.val(nd.Out), -1, 1, n, o.Length), t.Reshape(g, -1, c, n, o.Length)
-		_, inverse := t.moments(nd, o) // T×n×1
-		mean := func(v string) string { return t.Op("ReduceMean", []string{v}, "axes", []int64{3}, "keepdims", 1) }
-		rest := t.Sub(t.Sub(dy, mean(dy)), t.Mul(y, mean(t.Mul(dy, y))))
-		t.add(nd.In[0], t.Reshape(t.Mul(rest, t.wide(inverse)), -1, c, size))
 	case *graph.Binary:
 		a, b, y := t.wide(t.operand(nd, 0, o.Left)), t.wide(t.operand(nd, 1, o.Right)), t.wide(t.val(nd.Out))
 		for k, table := range [][]int32{o.Left, o.Right} {
@@ -479,13 +453,4 @@ func poolIndex(w *graph.Window) []int32 {
 // windows gathers the windows of a pool, T×(channels·Out)×Taps.
 func (t *tracer) windows(x string, w *graph.Window) string {
 	return t.Reshape(t.gather(x, 2, w.Cin*w.In, poolIndex(w), -math.MaxFloat64), -1, w.Cin*w.Out, w.Taps)
-}
-
-// moments returns the centered segments of a Normalize, T×n×Length, and 1/√(variance + ε), T×n×1.
-func (t *tracer) moments(nd *graph.Node, o *graph.Normalize) (centered, inverse string) {
-	x := t.Reshape(t.val(nd.In[0]), -1, t.size(nd.Out)/o.Length, o.Length)
-	mean := func(v string) string { return t.Op("ReduceMean", []string{v}, "axes", []int64{2}, "keepdims", 1) }
-	centered = t.Sub(x, mean(x))
-	variance := mean(t.Mul(centered, centered))
-	return centered, t.Of("Reciprocal", t.Of("Sqrt", t.Add(variance, t.Double(o.Eps))))
 }

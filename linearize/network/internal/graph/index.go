@@ -1,26 +1,36 @@
 package graph
 
-import (
-	"github.com/funcgp/funcgp/internal/dense"
-)
-
-// Index copies elements: out[i] = in[Source[i]], or Fill where Source[i] < 0.
-// Transpose, Slice, Split, Gather, Pad, Resize and Expand all become an Index.
+// Index copies elements of its inputs, which lie one after another: out[i] is element Source[i], or Fill where
+// Source[i] < 0. Whatever moves, joins or chooses elements at known positions becomes an Index.
 type Index struct {
 	Source []int32
 	Fill   float64
 }
 
+// inputOf returns the input of a node that holds element j of the inputs one after another, and its first element.
+func (p *Program) inputOf(nd *Node, j int) (input, first int) {
+	for j-first >= p.Slots[nd.In[input]].Size {
+		first += p.Slots[nd.In[input]].Size
+		input++
+	}
+	return input, first
+}
+
 // Forward implements Op.
 func (o *Index) Forward(s *State, nd *Node) {
 	for e := range s.copies(nd.Out) {
-		in, out := s.At(nd.In[0], e), s.At(nd.Out, e)
+		out, in, first := s.At(nd.Out, e), s.At(nd.In[0], e), 0
 		for i, j := range o.Source {
 			if j < 0 {
 				out[i] = o.Fill
-			} else {
-				out[i] = in[j]
+				continue
 			}
+			if at := int(j) - first; at < 0 || at >= len(in) {
+				var k int
+				k, first = s.Program.inputOf(nd, int(j))
+				in = s.At(nd.In[k], e)
+			}
+			out[i] = in[int(j)-first]
 		}
 	}
 }
@@ -28,53 +38,25 @@ func (o *Index) Forward(s *State, nd *Node) {
 // Backward implements Op.
 func (o *Index) Backward(s *State, nd *Node) {
 	for e := range s.N {
-		dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
+		dy, first, size := s.GradAt(nd.Out, e), 0, 0
+		var dx []float64 // nil for an input that needs no gradient
 		for i, j := range o.Source {
-			if j >= 0 {
-				dx[j] += dy[i]
+			if j < 0 {
+				continue
+			}
+			if at := int(j) - first; at < 0 || at >= size {
+				var k int
+				k, first = s.Program.inputOf(nd, int(j))
+				slot := nd.In[k]
+				if size, dx = s.Program.Slots[slot].Size, nil; s.needsGrad(slot) {
+					dx = s.GradAt(slot, e)
+				}
+			}
+			if dx != nil {
+				dx[int(j)-first] += dy[i]
 			}
 		}
 	}
-}
-
-// Concat joins tensors along an axis. It sees them as matrices with Outer rows, and puts them side by side.
-type Concat struct {
-	Outer int
-	Width []int // columns of each input
-}
-
-// each calls do for every row of every input: with its width, and its start in the input (from) and in the result
-// (to).
-func (o *Concat) each(s *State, nd *Node, count int, do func(input, e, from, to, width int)) {
-	total := 0
-	for _, w := range o.Width {
-		total += w
-	}
-	for e := range count {
-		at := 0
-		for k, w := range o.Width {
-			for i := range o.Outer {
-				do(k, e, i*w, i*total+at, w)
-			}
-			at += w
-		}
-	}
-}
-
-// Forward implements Op.
-func (o *Concat) Forward(s *State, nd *Node) {
-	o.each(s, nd, s.copies(nd.Out), func(k, e, from, to, w int) {
-		copy(s.At(nd.Out, e)[to:to+w], s.At(nd.In[k], e)[from:from+w])
-	})
-}
-
-// Backward implements Op.
-func (o *Concat) Backward(s *State, nd *Node) {
-	o.each(s, nd, s.N, func(k, e, from, to, w int) {
-		if s.needsGrad(nd.In[k]) {
-			dense.Axpy(s.GradAt(nd.In[k], e)[from:from+w], 1, s.GradAt(nd.Out, e)[to:to+w])
-		}
-	})
 }
 
 // Reduce adds up groups of input elements and multiplies the sums by Scale.

@@ -105,6 +105,9 @@ func (p *Program) column(slot, element int) int {
 		switch o := nd.Op.(type) {
 		case unary, tanh:
 		case *Index:
+			if len(nd.In) > 1 {
+				return -1
+			}
 			element = int(o.Source[element])
 		case *Binary:
 			table := o.Left

@@ -45,12 +45,12 @@ type Value struct {
 
 // A Tensor says whether a stored tensor is a parameter, and why.
 type Tensor struct {
-	Name      string
+	Name      string // of the initializer, or of the result of the Constant node
 	Shape     []int
 	Parameter bool
-	Reason    string // a clause without a subject
-	Doubtful  bool
-	Node      bool // it is stored in a Constant node
+	Reason    string // a clause without a subject: "is the weight of …"
+	Doubtful  bool   // the evidence is thin or contradictory; a warning names the tensor
+	Node      bool   // stored in a Constant node
 }
 
 // An Input is one of the tensors that an example consists of.

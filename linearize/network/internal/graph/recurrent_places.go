@@ -216,13 +216,13 @@ func (f *placeFinder) trace(slot int, done map[int][]element) []element {
 		return out
 	}
 	nd := &f.prog.Nodes[i]
-	var parts [][]element
+	var all []element // of the inputs one after another
 	for _, in := range nd.In {
 		part := f.trace(in, done)
 		if part == nil {
 			return nil
 		}
-		parts = append(parts, part)
+		all = append(all, part...)
 	}
 	switch op := nd.Op.(type) {
 	case *Index:
@@ -230,15 +230,7 @@ func (f *placeFinder) trace(slot int, done map[int][]element) []element {
 			if at < 0 {
 				return nil
 			}
-			out[k] = parts[0][at]
-		}
-	case *Concat:
-		rest := out
-		for row := range op.Outer {
-			for j, w := range op.Width {
-				copy(rest, parts[j][row*w:(row+1)*w])
-				rest = rest[w:]
-			}
+			out[k] = all[at]
 		}
 	default:
 		return nil

@@ -226,7 +226,7 @@ func (s *State) BackwardFrom(slot int, seed []float64, from, to int) {
 // on any element of an input in at most one way.
 func squared(o Op) Op {
 	switch o := o.(type) {
-	case *MaxPool, *Index, *Concat, *Select, Relu: // the derivatives are 0 and 1
+	case *MaxPool, *Index, Relu: // the derivatives are 0 and 1
 		return o
 	case tanh:
 		return squared(o.unary)
