@@ -4,6 +4,8 @@ package ending
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize/network/head"
@@ -135,16 +137,6 @@ func (f *finder) node(name string) (*onnx.Node, int) {
 	return n, i
 }
 
-// is returns the node that makes a name, seen through nodes that only move numbers, if
-// it has this operator and at least so many inputs.
-func (f *finder) is(name, op string, inputs int) (*onnx.Node, int) {
-	n, i := f.node(f.through(name))
-	if n == nil || n.OpType != op || len(n.Inputs) < inputs {
-		return nil, -1
-	}
-	return n, i
-}
-
 // through steps back over nodes that leave the numbers as they are, and over a Mul by
 // 1, which PyTorch writes after a Reciprocal.
 func (f *finder) through(name string) string {
@@ -162,11 +154,16 @@ func (f *finder) through(name string) string {
 			}
 			name = n.Inputs[0]
 		case "Mul":
-			other, ok := f.times(n, 1)
-			if !ok {
+			var rest string
+			for k, by := range n.Inputs {
+				if v, ok := f.number(by); ok && v == 1 && len(n.Inputs) == 2 {
+					rest = n.Inputs[1-k]
+				}
+			}
+			if rest == "" {
 				return name
 			}
-			name = other
+			name = rest
 		default:
 			return name
 		}
@@ -219,27 +216,92 @@ func (f *finder) number(name string) (v float64, ok bool) {
 	return 0, false
 }
 
-// equals reports whether a name stands for this one number.
-func (f *finder) equals(name string, want float64) bool {
-	v, ok := f.number(name)
-	return ok && v == want
+// A pattern is a value that a graph may compute: a number, an operator of other values, or any value. Where an
+// any-value occurs twice, both must be the same one.
+type pattern struct {
+	op     string // "" for a number or any value
+	args   []pattern
+	any    bool
+	number float64
 }
 
-// times returns the other factor of a Mul by this number.
-func (f *finder) times(n *onnx.Node, by float64) (other string, ok bool) {
-	switch {
-	case len(n.Inputs) != 2:
-	case f.equals(n.Inputs[1], by):
-		return n.Inputs[0], true
-	case f.equals(n.Inputs[0], by):
-		return n.Inputs[1], true
+func of(op string, args ...pattern) pattern { return pattern{op: op, args: args} }
+
+var (
+	x, one = pattern{any: true}, pattern{number: 1}
+	exp    = of("Exp", x)
+	minus  = of("Neg", x)
+
+	logistic  = of("Add", one, of("Exp", minus)) // 1 + exp(−x)
+	plusExp   = of("Add", one, exp)
+	sumOfExp  = of("ReduceSum", exp)
+	shift     = of("Sub", x, of("ReduceMax", x))
+	fromOne   = []pattern{of("Sub", one, x), of("Add", one, minus)}
+	functions = []struct {
+		function head.Function
+		pattern  pattern
+	}{
+		{head.Sigmoid, of("Sigmoid", x)},
+		{head.Sigmoid, of("Reciprocal", logistic)},
+		{head.Sigmoid, of("Div", one, logistic)},
+		{head.Sigmoid, of("Div", exp, plusExp)},
+		{head.Softplus, of("Softplus", x)},
+		{head.Softplus, of("Log", plusExp)},
+		{head.Softmax, of("Softmax", x)},
+		{head.Softmax, of("Div", exp, sumOfExp)},
+		{head.LogSoftmax, of("LogSoftmax", x)},
+		{head.LogSoftmax, of("Sub", x, of("ReduceLogSumExp", x))},
+		{head.LogSoftmax, of("Sub", x, of("Log", sumOfExp))},
+		{head.Exp, exp},
 	}
-	return "", false
+)
+
+// A match says of a value that a pattern fits what any value is, and the results of reductions.
+type match struct {
+	value string
+	each  []string
 }
 
-// made returns a head that ends with node i and is applied to input.
-func (f *finder) made(function head.Function, i int, input string) *Found {
-	return &Found{Head: head.Head{Function: function}, Input: input, Last: i, Node: -1}
+// fits reports whether a name is what a pattern says, seen through nodes that only move numbers.
+func (f *finder) fits(p pattern, name string, m *match) bool {
+	if p.any {
+		if m.value == "" {
+			m.value = name
+		}
+		return f.through(m.value) == f.through(name)
+	}
+	if p.op == "" {
+		v, ok := f.number(name)
+		return ok && v == p.number
+	}
+	n, _ := f.node(f.through(name))
+	if n != nil && p.op == "ReduceSum" && n.OpType == "Expand" { // repeated for all outputs
+		n, _ = f.node(f.through(n.Inputs[0]))
+	}
+	if n != nil && p.op == "Neg" && n.OpType == "Mul" {
+		p = of("Mul", p.args[0], pattern{number: -1})
+	}
+	if n == nil || n.OpType != p.op || len(n.Inputs) < len(p.args) {
+		return false
+	}
+	orders := [][]string{n.Inputs}
+	if p.op == "Add" || p.op == "Mul" {
+		orders = append(orders, []string{n.Inputs[1], n.Inputs[0]})
+	}
+	for _, inputs := range orders {
+		inner, fits := match{m.value, slices.Clone(m.each)}, true
+		for k, arg := range p.args {
+			fits = fits && f.fits(arg, inputs[k], &inner)
+		}
+		if !fits {
+			continue
+		}
+		if *m = inner; strings.HasPrefix(p.op, "Reduce") {
+			m.each = append(m.each, n.Outputs[0])
+		}
+		return true
+	}
+	return false
 }
 
 // function returns the function whose last node makes a name; nil for none.
@@ -249,195 +311,59 @@ func (f *finder) function(name string) *Found {
 		return nil
 	}
 	switch n.OpType {
-	case "Sigmoid":
-		return f.made(head.Sigmoid, i, n.Inputs[0])
-	case "Softplus":
-		return f.made(head.Softplus, i, n.Inputs[0])
-	case "Softmax", "LogSoftmax":
-		function := head.Softmax
-		if n.OpType == "LogSoftmax" {
-			function = head.LogSoftmax
+	case "Exp", "Log":
+		from, to := head.LogSoftmax, head.Softmax
+		if n.OpType == "Log" {
+			from, to = to, from
 		}
-		h := f.made(function, i, n.Inputs[0])
-		h.Node = i
-		return f.shifted(h)
-	case "Exp":
-		if h := f.at(n.Inputs[0]); h != nil && h.Function == head.LogSoftmax {
-			return f.as(h, head.Softmax, i)
+		if h := f.at(n.Inputs[0]); h != nil && h.Function == from {
+			h.Function, h.Last = to, i
+			return h
 		}
-		return f.made(head.Exp, i, n.Inputs[0])
-	case "Log":
-		if h := f.at(n.Inputs[0]); h != nil && h.Function == head.Softmax {
-			return f.as(h, head.LogSoftmax, i)
-		}
-		if e := f.onePlusExp(n.Inputs[0]); e != "" {
-			return f.made(head.Softplus, i, e)
-		}
-	case "Reciprocal":
-		return f.logistic(n.Inputs[0], i)
-	}
-	if len(n.Inputs) != 2 {
-		return nil
-	}
-	switch n.OpType {
-	case "Div":
-		// Recognize 1/(1+exp(−x)), exp(x)/(1+exp(x)) and exp(x)/Σexp(x).
-		if f.equals(n.Inputs[0], 1) {
-			return f.logistic(n.Inputs[1], i)
-		}
-		x, e := f.exp(n.Inputs[0])
-		if x == "" {
-			return nil
-		}
-		if y := f.onePlusExp(n.Inputs[1]); y != "" && y == x {
-			return f.made(head.Sigmoid, i, x)
-		}
-		if sum := f.sumOf(n.Inputs[1], e); sum != "" {
-			h := f.made(head.Softmax, i, x)
-			h.Each = []string{sum}
-			return f.shifted(h)
-		}
-		return nil
-	case "Sub":
-		// Recognize x − log Σexp(x).
-		x := n.Inputs[0]
-		sum := ""
-		if r, _ := f.is(n.Inputs[1], "ReduceLogSumExp", 1); r != nil && f.through(r.Inputs[0]) == f.through(x) {
-			sum = r.Outputs[0]
-		}
-		if l, _ := f.is(n.Inputs[1], "Log", 1); l != nil {
-			if r, _ := f.is(l.Inputs[0], "ReduceSum", 1); r != nil {
-				if of, e := f.exp(r.Inputs[0]); of != "" && f.through(of) == f.through(x) {
-					sum = f.sumOf(l.Inputs[0], e)
-				}
-			}
-		}
-		if sum == "" {
-			return nil
-		}
-		h := f.made(head.LogSoftmax, i, x)
-		h.Each = []string{sum}
-		return f.shifted(h)
 	case "Concat":
 		// Recognize [1−p, p] and [p, 1−p] with p by a Sigmoid.
 		for k, sign := range []int{-1, 1} {
+			if len(n.Inputs) != 2 {
+				return nil
+			}
 			h := f.at(n.Inputs[k])
 			if h == nil || h.Function != head.Sigmoid || !f.complement(n.Inputs[1-k], n.Inputs[k], h) {
 				continue
 			}
-			h.sign, h.Pair, h.Each = sign, true, nil
-			return f.as(h, head.Softmax, i)
-		}
-		return nil
-	}
-	return nil
-}
-
-// as returns a head as another function, which ends with node i.
-func (f *finder) as(h *Found, function head.Function, i int) *Found {
-	h.Function, h.Last = function, i
-	return h
-}
-
-// exp returns what an Exp is applied to, "" if the name is none, and the name of its
-// result.
-func (f *finder) exp(name string) (of, result string) {
-	n, _ := f.is(name, "Exp", 1)
-	if n == nil {
-		return "", ""
-	}
-	return n.Inputs[0], n.Outputs[0]
-}
-
-// onePlusExp returns x where the name is 1 + exp(x), else "".
-func (f *finder) onePlusExp(name string) string {
-	n, _ := f.is(name, "Add", 2)
-	if n == nil {
-		return ""
-	}
-	for k := range 2 {
-		if x, _ := f.exp(n.Inputs[k]); x != "" && f.equals(n.Inputs[1-k], 1) {
-			return x
+			h.sign, h.Pair, h.Each, h.Function, h.Last = sign, true, nil, head.Softmax, i
+			return h
 		}
 	}
-	return ""
-}
-
-// negated returns x where the name is −x, else "".
-func (f *finder) negated(name string) string {
-	if n, _ := f.is(name, "Neg", 1); n != nil {
-		return n.Inputs[0]
-	}
-	if n, _ := f.is(name, "Mul", 2); n != nil {
-		if x, ok := f.times(n, -1); ok {
-			return x
+	for _, p := range functions {
+		var m match
+		if p.pattern.op != n.OpType || !f.fits(p.pattern, name, &m) {
+			continue
 		}
-	}
-	return ""
-}
-
-// logistic returns the Sigmoid whose denominator 1 + exp(−x) is a name.
-func (f *finder) logistic(denominator string, i int) *Found {
-	e := f.onePlusExp(denominator)
-	if e == "" {
-		return nil
-	}
-	if x := f.negated(e); x != "" {
-		return f.made(head.Sigmoid, i, x)
-	}
-	return nil
-}
-
-// sumOf returns the name of a ReduceSum of e that another name stands for, perhaps
-// repeated for all outputs; "" for none.
-func (f *finder) sumOf(name, e string) string {
-	if n, _ := f.is(name, "Expand", 2); n != nil {
-		name = n.Inputs[0]
-	}
-	n, _ := f.is(name, "ReduceSum", 1)
-	if n == nil || f.through(n.Inputs[0]) != f.through(e) {
-		return ""
-	}
-	return n.Outputs[0]
-}
-
-// shifted steps over the subtraction of the largest output, which a Softmax ignores.
-func (f *finder) shifted(h *Found) *Found {
-	n, _ := f.is(h.Input, "Sub", 2)
-	if n == nil {
+		h := &Found{Head: head.Head{Function: p.function}, Input: m.value, Each: m.each, Last: i, Node: -1}
+		if n.OpType == p.function.String() && (p.function == head.Softmax || p.function == head.LogSoftmax) {
+			h.Node = i
+		}
+		// A Softmax ignores that the largest output was subtracted.
+		var shifted match
+		if (p.function == head.Softmax || p.function == head.LogSoftmax) && f.fits(shift, h.Input, &shifted) {
+			h.Input, h.Each = shifted.value, append(h.Each, shifted.each...)
+		}
 		return h
 	}
-	if m, _ := f.is(n.Inputs[1], "ReduceMax", 1); m != nil && f.through(m.Inputs[0]) == f.through(n.Inputs[0]) {
-		h.Input = n.Inputs[0]
-		h.Each = append(h.Each, m.Outputs[0])
-	}
-	return h
+	return nil
 }
 
 // complement reports whether a name is 1−p, for p = σ(z) another name and h its head.
 func (f *finder) complement(name, p string, h *Found) bool {
-	if n, _ := f.node(f.unclipped(name)); n != nil && len(n.Inputs) == 2 {
-		one, minus := "", ""
-		switch n.OpType {
-		case "Sub":
-			one, minus = n.Inputs[0], n.Inputs[1]
-		case "Add":
-			one, minus = n.Inputs[0], f.negated(n.Inputs[1])
-			if minus == "" {
-				one, minus = n.Inputs[1], f.negated(n.Inputs[0])
-			}
-		}
-		if minus != "" && f.equals(one, 1) {
-			return f.unclipped(minus) == f.unclipped(p)
+	for _, form := range fromOne {
+		var m match
+		if f.fits(form, f.unclipped(name), &m) {
+			return f.unclipped(m.value) == f.unclipped(p)
 		}
 	}
 	// σ(−z)
-	other := f.at(name)
-	if other == nil || other.Function != head.Sigmoid {
-		return false
-	}
-	x := f.negated(other.Input)
-	return x != "" && f.through(x) == f.through(h.Input)
+	other, m := f.at(name), match{}
+	return other != nil && other.Function == head.Sigmoid && f.fits(minus, other.Input, &m) && f.through(m.value) == f.through(h.Input)
 }
 
 // unclipped is through that also steps over Clips that guard probabilities.
