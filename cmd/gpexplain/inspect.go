@@ -48,7 +48,7 @@ read of any model.`,
 					out.Operators = append(out.Operators, operatorInfo{o.Name, o.Group, o.Note})
 				}
 				for _, u := range network.UnreadOperators() {
-					out.Unread = append(out.Unread, unreadInfo{strings.Fields(u.Operators), u.Reason, u.Message().In(c.Words)})
+					out.Unread = append(out.Unread, unreadInfo{strings.Fields(u.Operators), u.Reason.In(c.Words), u.Cure.In(c.Words)})
 				}
 				if c.JSON {
 					return json.NewEncoder(c.Out).Encode(out)

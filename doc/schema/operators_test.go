@@ -35,7 +35,7 @@ func TestOperatorsPage(t *testing.T) {
 	}
 	tables.WriteString("\n## Not read\n\n| operators | why | what to do |\n|---|---|---|\n")
 	for _, u := range network.UnreadOperators() {
-		fmt.Fprintf(&tables, "| %s | %s | %s |\n", u.Operators, u.Reason, u.Message().In(option.Flags))
+		fmt.Fprintf(&tables, "| %s | %s | %s |\n", u.Operators, u.Reason.In(option.Flags), u.Cure.In(option.Flags))
 	}
 	require.Regexp(t, lists, string(text))
 	require.Contains(t, string(text), fmt.Sprintf("opset %d to %d", network.MinOpset, network.MaxOpset))

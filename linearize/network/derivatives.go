@@ -29,13 +29,15 @@ type Derivatives struct {
 // NewDerivatives returns the Derivatives of a network, with this way to carry the GGN
 // back.
 func (n *Network) NewDerivatives(b Backpropagation) *Derivatives {
-	b.check()
 	return n.newDerivatives(b, false)
 }
 
 // newDerivatives is NewDerivatives, perhaps for M that starts as R Rᵀ.
 func (n *Network) newDerivatives(b Backpropagation, rooted bool) *Derivatives {
-	d := &Derivatives{net: n, plan: graph.NewPlan(n.prog, graph.Backpropagation(b), rooted, true), squared: graph.Squares(n.static)}
+	if b < Exact || b > FullAtConvolutions {
+		panic("network: unknown backpropagation of the GGN")
+	}
+	d := &Derivatives{net: n, plan: graph.NewPlan(n.prog, b, rooted, true), squared: graph.Squares(n.static)}
 	d.size = max(1, min(n.prog.Chunk, ggnFloats/max(1, d.plan.Floats)))
 	d.parts, d.values = make([][2][]float64, wave), make([]float64, wave)
 	for range runtime.GOMAXPROCS(0) {

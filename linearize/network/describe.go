@@ -6,6 +6,7 @@ import (
 
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network/internal/compile"
+	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
 // A Description lists the operators and parameters of a network.
@@ -26,14 +27,7 @@ type Description struct {
 // A TensorInfo says whether a stored tensor was taken for a parameter, and why. A file
 // does not say what was learnt: it is decided by where a tensor enters, by its numbers
 // and by its name. ReadOptions.Freeze and ReadOptions.Learn decide otherwise.
-type TensorInfo struct {
-	Name      string // of the initializer, or of the result of the Constant node
-	Shape     []int
-	Parameter bool
-	Reason    string // a clause without a subject: "is the weight of …"
-	Doubtful  bool   // the evidence is thin or contradictory; a warning names the tensor
-	Node      bool   // stored in a Constant node
-}
+type TensorInfo = graph.Tensor
 
 // An OperatorCount is how often an operator occurs.
 type OperatorCount struct {
@@ -76,7 +70,8 @@ func (n *Network) Describe() Description {
 	}
 	d.Fixed = n.constants()
 	for _, t := range p.Tensors {
-		d.Tensors = append(d.Tensors, TensorInfo{t.Name, slices.Clone(t.Shape), t.Parameter, t.Reason, t.Doubtful, t.Node})
+		t.Shape = slices.Clone(t.Shape)
+		d.Tensors = append(d.Tensors, t)
 	}
 	return d
 }

@@ -13,7 +13,7 @@ func SlowGGN(t *testing.T, n *Network, x, roots *mat.Dense, b Backpropagation) [
 	t.Helper()
 	dst := make([]float64, n.prog.P)
 	d := n.newDerivatives(b, roots != nil)
-	d.plan = graph.NewPlan(n.prog, graph.Backpropagation(b), roots != nil, false)
+	d.plan = graph.NewPlan(n.prog, b, roots != nil, false)
 	d.back[0] = graph.NewBackpropagator(d.plan, d.states[0], d.squared)
 	rows, _ := x.Dims()
 	if err := d.addGGN(0, dst, x, roots, 0, rows); err != nil {

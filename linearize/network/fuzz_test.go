@@ -18,7 +18,6 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network"
 	"github.com/funcgp/funcgp/linearize/network/head"
-	"github.com/funcgp/funcgp/linearize/network/internal/compile"
 )
 
 // FuzzReadONNX reads bytes as a model and runs the network if that succeeds.
@@ -384,7 +383,7 @@ func (m *mutator) dropAttribute() {
 }
 
 func (m *mutator) operator() {
-	ops := compile.Operators()
+	ops := operatorNames()
 	n, name := m.node(), ops[m.pick(len(ops))]
 	n.OpType, n.Domain = name, ""
 	if kind, ok := strings.CutPrefix(name, "com.microsoft."); ok {
@@ -518,7 +517,7 @@ func (m *mutator) insert() {
 	if len(n.Inputs) == 0 {
 		return
 	}
-	i, ops := m.pick(len(n.Inputs)), compile.Operators()
+	i, ops := m.pick(len(n.Inputs)), operatorNames()
 	out := fmt.Sprintf("new%d", len(m.names()))
 	made := &onnx.Node{Name: out, OpType: ops[m.pick(len(ops))], Inputs: []string{n.Inputs[i]}, Outputs: []string{out}}
 	for range m.pick(4) {

@@ -16,22 +16,22 @@ import (
 // columns are the elements of z: M starts as Λ at the output, and a layer with the
 // Jacobian J hands down JᵀMJ. An operator is a layer. Where paths part and join, as in
 // a residual block, all that lies between is one layer.
-type Backpropagation int
+type Backpropagation = graph.Backpropagation
 
 const (
 	// Exact keeps the whole of M. The result is the diagonal of Σ_n J_nᵀΛ_nJ_n, with
 	// rounding.
-	Exact = Backpropagation(graph.Exact)
+	Exact = graph.Exact
 	// Diagonals keeps the diagonal of M before and after every layer [lae E.4.1]. Its
 	// work for a chain of layers is that of one backward pass.
-	Diagonals = Backpropagation(graph.Diagonals)
+	Diagonals = graph.Diagonals
 	// ConvolutionDiagonals keeps the diagonal of M before and after convolutions, and
 	// the whole of M elsewhere. It is a reading of the "mixed diagonal" that [lae]
 	// names without defining it.
-	ConvolutionDiagonals = Backpropagation(graph.ConvDiagonals)
+	ConvolutionDiagonals = graph.ConvDiagonals
 	// FullAtConvolutions is ConvolutionDiagonals, except that a convolution's own
 	// weights see the whole of the M above it.
-	FullAtConvolutions = Backpropagation(graph.FullAtConvolutions)
+	FullAtConvolutions = graph.FullAtConvolutions
 )
 
 // GGNDiagonal writes the diagonal of Σ_n J_nᵀ Λ_n J_n over the rows of x, N×D, to dst,
@@ -61,17 +61,10 @@ func (n *Network) AddSquares(ctx context.Context, dst []float64, x, roots *mat.D
 	return n.addGGN(ctx, dst, x, roots, Exact)
 }
 
-func (b Backpropagation) check() {
-	if b < Exact || b > FullAtConvolutions {
-		panic("network: unknown backpropagation of the GGN")
-	}
-}
-
 // ggnFloats bounds the numbers of M that a worker keeps for a chunk of examples.
 const ggnFloats = 1 << 22
 
 func (n *Network) addGGN(ctx context.Context, dst []float64, x, roots *mat.Dense, b Backpropagation) error {
-	b.check()
 	rows, c := dense.Count(x), n.prog.C
 	if roots != nil && !dense.Is(roots, rows*c, c) {
 		panic("network: the roots are not N·C×C")

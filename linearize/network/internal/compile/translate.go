@@ -3,7 +3,6 @@ package compile
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -78,9 +77,6 @@ func Facts(op string) learnt.Facts {
 	o := operators[op]
 	return learnt.Facts{Roles: o.roles, Bias: o.bias}
 }
-
-// Operators returns the names of the operators that can be read, sorted.
-func Operators() []string { return slices.Sorted(maps.Keys(operators)) }
 
 // operatorName returns the name under which a node's operator is registered.
 func operatorName(n *onnx.Node) string {
