@@ -95,7 +95,8 @@ func (c *compiler) moved(v *value, shape []int, batch int, from func(d, i int) i
 	return c.apply(v, shape, batch, table, fill)
 }
 
-// apply returns a tensor of this shape whose elements are the elements of v that table lists; −1 stands for fill.
+// apply returns a tensor of this shape, and of the type of v, whose elements are the elements of v that table lists;
+// −1 stands for fill.
 func (c *compiler) apply(v *value, shape []int, batch int, table []int32, fill float64) *value {
 	if v.isInt {
 		c.spend(intBytes * len(table))
@@ -114,7 +115,7 @@ func (c *compiler) apply(v *value, shape []int, batch int, table []int32, fill f
 		same = int(table[i]) == i
 	}
 	if same {
-		return &value{slot: v.slot, shape: shape, batch: batch, lead: v.lead}
+		return &value{slot: v.slot, shape: shape, batch: batch, lead: v.lead, integer: v.integer}
 	}
-	return c.emit(&graph.Index{Source: table, Fill: fill}, shape, batch, v)
+	return ofType(c.emit(&graph.Index{Source: table, Fill: fill}, shape, batch, v), v.integer)
 }

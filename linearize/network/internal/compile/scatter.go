@@ -93,11 +93,7 @@ func (c *compiler) gatherElements() {
 		}
 		v = v.onAxis(at.batch, at.lead)
 	}
-	out := c.apply(v, at.shape, at.batch, table, 0)
-	if !out.isInt {
-		out = ofType(out, v.integer)
-	}
-	c.result(out)
+	c.result(c.apply(v, at.shape, at.batch, table, 0))
 }
 
 // pickup returns the elements of v at the positions at along axis ax. With wraps, negative positions count from the
@@ -290,11 +286,7 @@ func (c *compiler) gatherND() {
 	if v.batch < 0 && w.batch >= 0 {
 		v = v.onAxis(w.batch, w.lead)
 	}
-	out := c.apply(v, shape, w.batch, table, 0)
-	if !out.isInt {
-		out = ofType(out, v.integer)
-	}
-	c.result(out)
+	c.result(c.apply(v, shape, w.batch, table, 0))
 }
 
 func lastOf(shape []int) int {

@@ -117,7 +117,7 @@ func (c *compiler) splitToSequence() {
 		if n < 1 || n > v.shape[ax]-at {
 			panic(refuse("sizes %v do not split %d", sizes, v.shape[ax]))
 		}
-		part := ofType(c.sliceAxis(v, ax, at, at+n, 1), v.integer)
+		part := c.sliceAxis(v, ax, at, at+n, 1)
 		if !c.has(1) && c.attrInt("keepdims", 1) == 0 {
 			batch := v.batch
 			if batch > ax {

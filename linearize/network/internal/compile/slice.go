@@ -244,18 +244,11 @@ func (c *compiler) gathered(i, ax, j int) *value {
 			}
 			return i
 		}, 0)
-		out = c.alias(out, slices.Concat(v.shape[:ax], newDims, v.shape[ax+1:]), ax+at.batch)
-		if !out.isInt {
-			out = ofType(out, v.integer)
-		}
-		return out
+		return c.alias(out, slices.Concat(v.shape[:ax], newDims, v.shape[ax+1:]), ax+at.batch)
 	}
 	out := c.takeAxis(v, ax, positions, newDims)
 	if at.batch >= 0 {
 		out = out.onAxis(ax+at.batch, at.lead)
-	}
-	if !out.isInt {
-		out = ofType(out, v.integer)
 	}
 	return out
 }
