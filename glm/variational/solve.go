@@ -122,6 +122,9 @@ func (s *solver) conditionWeights(ctx context.Context, at *gp.Sites) (err error)
 	s.prior.MeanTo(mu0)
 	floats.Mul(center, variance)
 	floats.Add(center, mu0)
+	if s.structure == weightspace.Full {
+		s.q, s.exact = nil, nil // their memory is free before the precision is made
+	}
 	s.w, err = weightspace.FitStructure(ctx, s.structure, s.x, at, s.prior, s.theta, &weightspace.Options{Center: center, Limits: linearize.Limits{Memory: s.o.Memory}})
 	return err
 }
