@@ -22,7 +22,7 @@ type Audit = result.Audit
 // leaves out rows slowly has these of a sample, drawn by the seed of its fit. A negative top is an error,
 // and so is a context that is done. Record of the answer is nil: see Posterior.Record.
 func (p *Posterior) Audit(ctx context.Context, top int) (*Audit, error) {
-	return p.audit(ctx, top, func(c *job.Job) (*audited, error) { return p.post.Audit(ctx, c, p.problem, top) })
+	return p.audit(ctx, top, nil)
 }
 
 // AuditPart scores the training rows [lo, hi) for AuditOf, which takes the scores of all parts, and for tables.
@@ -41,14 +41,14 @@ func (p *Posterior) AuditPart(ctx context.Context, lo, hi int) (scored []audit.E
 
 // AuditOf is Audit of rows that AuditPart has scored, each once and ascending.
 func (p *Posterior) AuditOf(ctx context.Context, top int, scored []audit.Example) (*Audit, error) {
-	return p.audit(ctx, top, func(c *job.Job) (*audited, error) { return p.post.AuditOf(ctx, c, p.problem, top, scored) })
+	return p.audit(ctx, top, append([]audit.Example{}, scored...))
 }
 
 // mostListed is how many rows of a kind are listed by default.
 const mostListed = 20
 
-// audit lists the top rows of what find finds.
-func (p *Posterior) audit(ctx context.Context, top int, find func(c *job.Job) (*audited, error)) (*Audit, error) {
+// audit lists the top rows of those scored, nil for all.
+func (p *Posterior) audit(ctx context.Context, top int, scored []audit.Example) (*Audit, error) {
 	end, err := p.functions(ctx, "Audit")
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (p *Posterior) audit(ctx context.Context, top int, find func(c *job.Job) (*
 		top = mostListed
 	}
 	c := job.FromContext(ctx)
-	found, err := find(c)
+	found, err := p.post.Audit(ctx, c, p.problem, top, scored)
 	if err != nil {
 		return nil, named(err)
 	}

@@ -39,25 +39,24 @@ func (a *audited) Of(position int) *audit.Example {
 }
 
 // Audit ranks the training rows by their leave-one-out predictions: all rows of an exact posterior, or a random
-// sample, which it says. Wrong labels are those of a regression of the labels of all rows, where there are few enough.
-func (q *solution) Audit(ctx context.Context, c *job.Job, p *problem, top int) (*audited, error) {
+// sample, which it says; or those that AuditPart has scored, where they are not nil. Wrong labels are those of a regression
+// of the labels of all rows, where there are few enough.
+func (q *solution) Audit(ctx context.Context, c *job.Job, p *problem, top int, scored []audit.Example) (*audited, error) {
 	rows, n := q.leftOut(p), p.Examples.Train.Len()
-	if len(rows) < n {
+	if scored == nil && len(rows) < n {
 		c.Warn(job.NewWarning("rows-sampled", float64(len(rows)), float64(n), "Give {shard} to audit all in parts, or {method=exact}.", "%d of %d training rows are left out of the posterior, drawn by {seed}, as leaving out each takes too long by {method=%s}. The others have no entropy, margin or leverage.", len(rows), n, q.How.Name))
 	}
 	found, err := q.audit(ctx, c, p, top, func(o *audit.Options) (*audit.Audit, error) {
+		if scored != nil {
+			return audit.List(ctx, q.Dual, p.Task.Likelihood, p.Examples.Y, scored, o)
+		}
 		o.Rows = rows
 		return audit.Of(ctx, q.Dual, p.Task.Likelihood, p.Examples.Y, o)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return withLabels(ctx, c, p, top, found)
-}
-
-// withLabels adds the audit of labels.
-func withLabels(ctx context.Context, c *job.Job, p *problem, top int, found *audit.Audit) (a *audited, err error) {
-	a = &audited{Audit: found}
+	a := &audited{Audit: found}
 	a.Labels, err = auditLabels(ctx, c, p, top)
 	return a, err
 }
@@ -74,17 +73,6 @@ func (q *solution) AuditPart(ctx context.Context, c *job.Job, p *problem, lo, hi
 		}
 		return audit.Scores(ctx, q.Dual, p.Task.Likelihood, p.Examples.Y, o)
 	})
-}
-
-// AuditOf ranks training rows that AuditPart has scored.
-func (q *solution) AuditOf(ctx context.Context, c *job.Job, p *problem, top int, scored []audit.Example) (*audited, error) {
-	found, err := q.audit(ctx, c, p, top, func(o *audit.Options) (*audit.Audit, error) {
-		return audit.List(ctx, q.Dual, p.Task.Likelihood, p.Examples.Y, scored, o)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return withLabels(ctx, c, p, top, found)
 }
 
 // audit calls do with the options of an audit.

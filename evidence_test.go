@@ -30,7 +30,7 @@ func (r *toy) evidence(t *testing.T, fit funcgp.FitOptions, o funcgp.EvidenceOpt
 func evidenceText(t *testing.T, e *funcgp.Evidence) string {
 	t.Helper()
 	var b strings.Builder
-	require.NoError(t, report.EvidenceText(&b, e))
+	require.NoError(t, (&report.EvidencePage{Evidence: e}).WriteText(&b, 0))
 	return b.String()
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -107,10 +106,6 @@ func (s *acquireVerb) acquire(ctx context.Context, c *console.Console, p *funcgp
 	}); err != nil {
 		return err
 	}
-	a.Fit, a.Timings = p.Report(ctx), c.Timings()
-	if c.JSON {
-		return json.NewEncoder(c.Out).Encode(a)
-	}
-	console.NoteTuning(c.Job, &a.Fit)
-	return report.AcquirePage(a).WriteText(c.Out, c.Out.Columns())
+	a.Fit = p.Report(ctx)
+	return show(c, "", report.AcquirePage(a), nil, &a.Fit, &a.Timings, a)
 }

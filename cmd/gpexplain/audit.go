@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -101,15 +100,7 @@ func (s *auditVerb) run(ctx context.Context, c *console.Console) error {
 	var unread error
 	page := report.AuditPage(a)
 	page.Picture, page.Origin = post.Pictures(ctx, &unread), from
-	if err := writePage(c, s.html, page.WriteHTML, &unread); err != nil {
-		return err
-	}
-	a.Timings = c.Timings()
-	if c.JSON {
-		return json.NewEncoder(c.Out).Encode(a)
-	}
-	console.NoteTuning(c.Job, &a.Fit)
-	return page.WriteText(c.Out, c.Out.Columns())
+	return show(c, s.html, page, &unread, &a.Fit, &a.Timings, a)
 }
 
 // writePart writes the scores of a part of the training rows.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/spf13/cobra"
 
@@ -73,20 +72,13 @@ func (s *evidenceVerb) run(ctx context.Context, c *console.Console) error {
 	if err != nil {
 		return err
 	}
+	page := &report.EvidencePage{Evidence: e}
 	if s.html != "" {
-		page := &report.EvidencePage{Evidence: e}
 		if page.Origin, err = originOf(ctx, c, post, true); err != nil {
 			return err
 		}
-		page.Timings = c.TimingsSoFar()
-		if err := writeFile(c, s.html, page.WriteHTML); err != nil {
-			return err
-		}
 	}
-	if c.JSON {
-		return json.NewEncoder(c.Out).Encode(e)
-	}
-	return report.EvidenceText(c.Out, e)
+	return show(c, s.html, page, new(error), &e.Fit, &page.Timings, e)
 }
 
 func (s *evidenceVerb) add(c *cobra.Command) {

@@ -248,16 +248,8 @@ func (s *explainVerb) write(ctx context.Context, c *console.Console, post *funcg
 	if s.o.Raw {
 		page.Terms = gp.RawTerms
 	}
-	x.Record, x.Timings = &a.Record, c.TimingsSoFar()
-	if err := writePage(c, numbered(s.html, rows, x), page.WriteHTML, &unread); err != nil {
-		return err
-	}
-	x.Timings = c.Timings()
-	if c.JSON {
-		return x.WriteJSON(c.Out)
-	}
-	console.NoteTuning(c.Job, &x.Fit)
-	return page.WriteText(c.Out, c.Out.Columns())
+	x.Record = &a.Record
+	return show(c, numbered(s.html, rows, x), page, &unread, &x.Fit, &x.Timings, x)
 }
 
 // numbered is the path of a file about a row: with its number before the ending

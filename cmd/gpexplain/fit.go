@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/console"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/sparse/shard"
 )
 
 type fitVerb struct {
@@ -23,7 +24,9 @@ type fitVerb struct {
 	inputs, bundle  bool
 	withoutInputs   bool
 
-	shard shardFlags
+	selectOnly      bool
+	inducing, shard string
+	part            shard.Part // parsed from shard
 
 	without, more, moreIndex string // changes of the rows of a saved posterior
 }
@@ -97,7 +100,7 @@ func (s *fitVerb) add(c *cobra.Command) {
 	f.BoolVar(&s.bundle, "bundle", false, "put the network and the training inputs into the file, so that it answers on a machine that has nothing else; it then holds personal data if the training rows do, but no paths")
 	f.BoolVar(&s.withoutInputs, "without-inputs", false, "of the training inputs put those of the inducing rows alone into the file of --bundle: it predicts, without scores of novelty, and names all rows by number and ID, but explains with --data alone")
 	f.String("posterior", "", "with --without or --append: fit the posterior of `FILE` again with other training rows")
-	s.shard.add(c)
+	s.addShard(c)
 	f.StringVar(&s.without, "without", "", "leave out the training rows listed in `FILE`, one row number a line, of the posterior of --posterior")
 	f.StringVar(&s.more, "append", "", "train on the training rows of `DATA` too, with the columns or shape of those of --posterior; of other data than those the file then holds all training inputs")
 	f.StringVar(&s.moreIndex, "append-index", "", "append the rows of --append listed in `FILE`, one row number a line (default all of the classes)")
@@ -109,18 +112,17 @@ func (s *fitVerb) check(c *cobra.Command) error {
 			return job.Usagef("%v", err)
 		}
 	}
-	if s.shard.text != "" {
+	if s.shard != "" {
 		var err error
-		if s.shard.part, err = parsePart(s.shard.text); err != nil {
+		if s.part, err = parsePart(s.shard); err != nil {
 			return err
 		}
 	}
-
 	return flags.Check(c.Flags(), []flags.Rule{flags.Needs("shard", "inducing-file", ", which fit --select-only writes once for all parts")})
 }
 
 func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
-	if s.shard.asked() {
+	if s.selectOnly || s.shard != "" {
 		return s.pass(ctx, c)
 	}
 	post, err := s.fit(ctx, c)

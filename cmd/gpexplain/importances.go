@@ -60,12 +60,5 @@ func (s *importancesVerb) run(ctx context.Context, c *console.Console) error {
 	var unread error
 	page := report.ImportancePage(r)
 	page.Picture, page.Origin = post.Pictures(ctx, &unread), from
-	if err := writePage(c, s.html, page.WriteHTML, &unread); err != nil {
-		return err
-	}
-	r.Timings = c.Timings()
-	if c.JSON {
-		return r.WriteJSON(c.Out)
-	}
-	return page.WriteText(c.Out, c.Out.Columns())
+	return show(c, s.html, page, &unread, &r.Fit, &r.Timings, r)
 }

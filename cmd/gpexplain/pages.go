@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"strings"
 
@@ -28,10 +29,42 @@ func originOf(ctx context.Context, c *console.Console, p *funcgp.Posterior, page
 	return o, err
 }
 
+// A page shows an answer to people.
+type page interface {
+	WriteHTML(w io.Writer) error
+	WriteText(w io.Writer, columns int) error
+}
+
+// show writes an answer as a page to a file, "" for none, and then as JSON or as text to standard output, which is last so
+// that its timings cover the rest. It fails where a picture in the page could not be read. The fit and the timings are those
+// of the answer.
+func show(c *console.Console, path string, p page, unread *error, fit *result.Fit, timings *result.Timings, answer any) error {
+	*timings = c.TimingsSoFar()
+	if err := writePage(c, path, p, unread); err != nil {
+		return err
+	}
+	*timings = c.Timings()
+	if c.JSON {
+		if own, ok := answer.(interface{ WriteJSON(w io.Writer) error }); ok {
+			return own.WriteJSON(c.Out)
+		}
+		return json.NewEncoder(c.Out).Encode(answer)
+	}
+	noteTuning(c, fit)
+	return p.WriteText(c.Out, c.Out.Columns())
+}
+
+// noteTuning says before the text of a result how --tune-prior chose, if it did.
+func noteTuning(c *console.Console, f *result.Fit) {
+	if f.Tuning != nil {
+		c.Note("prior precision %s", report.TuningText(f))
+	}
+}
+
 // writePage writes a page to a file, "" for none, and fails where a picture in it could not be read.
-func writePage(c *console.Console, path string, write func(w io.Writer) error, unread *error) error {
+func writePage(c *console.Console, path string, p page, unread *error) error {
 	return writeFile(c, path, func(w io.Writer) error {
-		if err := write(w); err != nil {
+		if err := p.WriteHTML(w); err != nil {
 			return err
 		}
 		return *unread

@@ -189,7 +189,7 @@ func (s *predictVerb) predict(ctx context.Context, c *console.Console, post *fun
 	all.Timings = c.TimingsSoFar()
 	var unread error
 	page := &report.PredictionPage{Predictions: all, Quantity: job.OneLine(job.Cut(post.Info().Target, 40)), Test: rows.Pictures(ctx, &unread), Train: post.Pictures(ctx, &unread), Origin: from}
-	if err := writePage(c, s.html, page.WriteHTML, &unread); err != nil {
+	if err := writePage(c, s.html, page, &unread); err != nil {
 		return err
 	}
 	if table {
@@ -206,7 +206,7 @@ func (s *predictVerb) predict(ctx context.Context, c *console.Console, post *fun
 	if c.Quiet {
 		return nil
 	}
-	console.NoteTuning(c.Job, &all.Fit)
+	noteTuning(c, &all.Fit)
 	return page.WriteText(c.Stderr, 0)
 }
 

@@ -22,18 +22,12 @@ import (
 	"github.com/funcgp/funcgp/sparse/shard"
 )
 
-// shardFlags split a fit into parts.
-type shardFlags struct {
-	selectOnly     bool
-	inducing, text string
-	part           shard.Part // parsed from text
-}
-
-func (s *shardFlags) add(c *cobra.Command) {
+// addShard defines the flags that split a fit into parts.
+func (s *fitVerb) addShard(c *cobra.Command) {
 	f := c.Flags()
 	f.BoolVar(&s.selectOnly, "select-only", false, "write only the match, the mode there and the inducing examples of --method nystrom, once for all parts")
 	f.StringVar(&s.inducing, "inducing-file", "", "with --shard: take the inducing examples, the match and the mode of `FILE`, which --select-only wrote, with its model and data")
-	f.StringVar(&s.text, "shard", "", "write part `I/N` of the sums over the training rows, 0/N to N-1/N, for gpexplain merge")
+	f.StringVar(&s.shard, "shard", "", "write part `I/N` of the sums over the training rows, 0/N to N-1/N, for gpexplain merge")
 }
 
 // partFlags make explain and audit write a part of what they print.
@@ -74,9 +68,6 @@ func parsePart(text string) (shard.Part, error) {
 	return part, nil
 }
 
-// asked tells whether anything but a whole posterior is wanted.
-func (s *shardFlags) asked() bool { return s.selectOnly || s.text != "" }
-
 // pass selects inducing examples, or computes a part of the pass of a file.
 func (s *fitVerb) pass(ctx context.Context, c *console.Console) error {
 	pass, err := s.openPass(ctx)
@@ -84,10 +75,10 @@ func (s *fitVerb) pass(ctx context.Context, c *console.Console) error {
 		return err
 	}
 	var r *result.Part
-	if s.shard.selectOnly {
+	if s.selectOnly {
 		r, err = pass.Save(ctx, s.out)
 	} else {
-		r, err = pass.WritePart(ctx, s.shard.part, s.out)
+		r, err = pass.WritePart(ctx, s.part, s.out)
 	}
 	if err != nil {
 		return err
@@ -109,12 +100,12 @@ func ordinal(i int) string { return fmt.Sprintf("one at position %d", i) }
 
 // openPass selects the inducing examples, or reads them from --inducing-file.
 func (s *fitVerb) openPass(ctx context.Context) (*funcgp.Pass, error) {
-	if s.shard.selectOnly {
+	if s.selectOnly {
 		o := s.common.Fit
 		o.Method.Name = "nystrom"
 		return funcgp.NewPass(ctx, s.common.Model, s.common.Data, &o)
 	}
-	return funcgp.OpenPass(ctx, s.shard.inducing, s.common.Options())
+	return funcgp.OpenPass(ctx, s.inducing, s.common.Options())
 }
 
 type mergeVerb struct {

@@ -28,11 +28,15 @@ type trainVerb struct {
 	archName, activation string
 	dropout              float64
 	out, init            string
-	given                func(flag string) bool
-	lbfgs                int
-	descent              descentFlags
 	coder                coder.TrainFlags
-	arch                 *arch // parsed from archName and activation by check; nil for an autoencoder
+
+	o                        train.Options // but for what flags name: optimizer and schedule
+	optimizer, schedule      string
+	scheduleEpochs, patience int
+	momentum, scheduleBy     float64
+	noDecay                  []string
+
+	arch *arch // parsed from archName and activation by check; nil for an autoencoder
 }
 
 func trainCommand(con *console.Console) *cobra.Command {
@@ -86,15 +90,14 @@ func (s *trainVerb) add(c *cobra.Command) {
 	f.StringVar(&s.activation, "activation", "relu", "`NAME` of the activation of an mlp or an autoencoder: relu or tanh (default tanh for an autoencoder)")
 	f.Float64Var(&s.dropout, "dropout", 0, "share `X` of the elements that training drops after each hidden dense layer")
 	f.StringVar(&s.init, "init", "", "start from the parameters and running statistics of `FILE.onnx`, which has the same layers")
-	s.descent.add(f)
+	s.addDescent(f)
 	s.coder.Add(c)
-	f.IntVar(&s.lbfgs, "lbfgs", 200, "at most `N` iterations of L-BFGS; 0 for none, which is the default with --early-stopping")
+	f.IntVar(&s.o.LBFGS, "lbfgs", 200, "at most `N` iterations of L-BFGS; 0 for none, which is the default with --early-stopping")
 }
 
 func (s *trainVerb) check(c *cobra.Command) error {
-	s.given = c.Flags().Changed
-	if s.descent.patience > 0 && !c.Flags().Changed("lbfgs") {
-		s.lbfgs = 0
+	if s.patience > 0 && !c.Flags().Changed("lbfgs") {
+		s.o.LBFGS = 0
 	}
 	if err := s.coder.Check(c, s.archName); err != nil {
 		return err
@@ -116,18 +119,7 @@ func (s *trainVerb) run(ctx context.Context, c *console.Console) error {
 	data, o := s.common.Data, &s.common.Fit
 	if coder.IsArch(s.archName) {
 		// Train an autoencoder.
-		d := &coder.Descent{Activation: activations[s.activation], Patience: s.descent.patience, Options: s.descent.options()}
-		d.Options.LBFGS = orNone(s.lbfgs)
-		if s.given("epochs") {
-			d.Epochs = s.descent.epochs
-		}
-		if s.given("batch") {
-			d.Batch = s.descent.batch
-		}
-		if s.given("lr") {
-			d.Rate = s.descent.rate
-		}
-		r, err := coder.Train(ctx, c, data, o, &s.coder, d, s.out)
+		r, err := coder.Train(ctx, c, data, o, &s.coder, activations[s.activation], s.patience, s.options(), s.out)
 		if err != nil {
 			return err
 		}
@@ -181,8 +173,8 @@ func (s *trainVerb) plan(shape []int, n int) error {
 // train returns the trained network in the units of the data, the network as it was trained, which is in those of
 // standardized targets, and the report, in which the scores are still missing.
 func (s *trainVerb) train(ctx context.Context, c *console.Console, set *funcgp.TrainingSet) (inUnits, own *network.Network, r *trainReport, err error) {
-	info, seed, limits := set.Info(), s.common.Fit.Seed, &s.common.Fit.Limits
-	net, err := network.Seeded(seed, info.InputShape, s.arch.layers(info.Outputs)...)
+	info, limits := set.Info(), &s.common.Fit.Limits
+	net, err := network.Seeded(s.common.Fit.Seed, info.InputShape, s.arch.layers(info.Outputs)...)
 	if err != nil {
 		return nil, nil, nil, option.Errorf("{arch=%s} does not fit inputs of shape %v: %w; use {arch=mlp:WIDTHS}", s.archName, info.InputShape, err)
 	}
@@ -198,18 +190,17 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, set *funcgp.T
 	if inUnits, err = set.InUnits(net); err != nil { // the objective is the same
 		return nil, nil, nil, err
 	}
-	if budget := limits.Budget(); inUnits.MinibatchBytes(s.descent.batch) > budget {
+	if budget := limits.Budget(); inUnits.MinibatchBytes(s.o.Batch) > budget {
 		return nil, nil, nil, option.Errorf("a minibatch of {batch=%d} takes about %d bytes of memory, of which %d may be used; choose a smaller {batch}, or raise {max-memory}",
-			s.descent.batch, inUnits.MinibatchBytes(s.descent.batch), budget)
+			s.o.Batch, inUnits.MinibatchBytes(s.o.Batch), budget)
 	}
 	_, _, params := net.Dims()
 	var objective float64
-	o := s.descent.options()
-	o.LBFGS, o.Seed = orNone(s.lbfgs), seed
-	if o.Precision, err = s.descent.precision(net, float64(info.PriorPrecision)); err != nil {
+	o := s.options()
+	if o.Precision, err = s.precision(net, float64(info.PriorPrecision)); err != nil {
 		return nil, nil, nil, err
 	}
-	if s.descent.patience > 0 { // --early-stopping
+	if s.patience > 0 { // --early-stopping
 		rows, err := set.HeldOut()
 		if err != nil {
 			return nil, nil, nil, err
@@ -218,7 +209,7 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, set *funcgp.T
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		o.Validation = &train.Validation{X: x, Y: y, Patience: s.descent.patience}
+		o.Validation = &train.Validation{X: x, Y: y, Patience: s.patience}
 	}
 	o.Objective = func(value float64) { objective = value }
 	o.Progress = func(stage string, done, total int) {

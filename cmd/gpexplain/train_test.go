@@ -199,7 +199,7 @@ func TestTrainFlags(t *testing.T) {
 func TestNoDecay(t *testing.T) {
 	net := testref.Must(network.Sequential(network.Shape{1, 28, 28}, (&arch{name: "bn-cnn"}).layers(10)...))(t)
 	require.Equal(t, []string{"Conv2D1.weight", "Conv2D2.weight"}, net.Normalized())
-	d := &descentFlags{noDecay: []string{"normalized", "Dense2.bias"}}
+	d := &trainVerb{noDecay: []string{"normalized", "Dense2.bias"}}
 	precision := testref.Must(d.precision(net, 3))(t)
 	for _, p := range net.Params() {
 		want := 3.0

@@ -208,8 +208,9 @@ func above(x, y []float64) (cx, cy []float64) {
 // mostFound is how many groups are listed in text.
 const mostFound = 40
 
-// EvidenceText writes the evidences as text.
-func EvidenceText(out io.Writer, e *result.Evidence) error {
+// WriteText writes the evidences as text, whose lines are as long as they are.
+func (p *EvidencePage) WriteText(out io.Writer, _ int) error {
+	e := p.Evidence
 	return WriteFit(out, &e.Fit, func(w *tabwriter.Writer) {
 		line := func(name string, v result.Float) {
 			if v.Finite() || math.IsInf(float64(v), 0) {

@@ -39,6 +39,7 @@ type TrainFlags struct {
 	checkpoint string
 	widths     []int
 	name       string
+	given      func(flag string) bool
 }
 
 // Add defines the flags.
@@ -67,7 +68,7 @@ func (t *TrainFlags) Check(c *cobra.Command, arch string) error {
 			return job.Usagef("--%s is not for --arch %s%s", name, arch, map[bool]string{true: " with --online"}[t.online])
 		}
 	}
-	t.name = arch
+	t.name, t.given = arch, c.Flags().Changed
 	for field := range strings.SplitSeq(strings.TrimPrefix(arch, archPrefix), "-") {
 		k, err := strconv.Atoi(field)
 		if err != nil || k < 0 || k > 1<<20 {
@@ -83,15 +84,6 @@ func (t *TrainFlags) Check(c *cobra.Command, arch string) error {
 		flags.OneOf("online-rule", autoencoder.RuleNames()...),
 		flags.Between(0, 1, false, "online-memory"),
 	})
-}
-
-// A Descent has the flags of train that autoencoders share with other networks. Zero
-// numbers were not given.
-type Descent struct {
-	Activation              network.Activation
-	Epochs, Batch, Patience int
-	Rate                    float64
-	Options                 *train.Options // without --online
 }
 
 // A TrainReport is what train prints of an autoencoder with --json.
@@ -112,9 +104,9 @@ type TrainReport struct {
 	Seconds    result.Float  `json:"seconds"`
 }
 
-// Train trains an autoencoder and writes it to out, with its posterior beside it if it
-// was trained online.
-func Train(ctx context.Context, c *console.Console, data funcgp.Data, o *funcgp.FitOptions, t *TrainFlags, d *Descent, out string) (*TrainReport, error) {
+// Train trains an autoencoder and writes it to out, with its posterior beside it if it was trained online. It stops after so
+// many epochs without a smaller error of held-out rows, 0 for none.
+func Train(ctx context.Context, c *console.Console, data funcgp.Data, o *funcgp.FitOptions, t *TrainFlags, activation network.Activation, patience int, d *train.Options, out string) (*TrainReport, error) {
 	if err := console.Writable(out + posteriorSuffix); err != nil {
 		return nil, err
 	}
@@ -123,7 +115,7 @@ func Train(ctx context.Context, c *console.Console, data funcgp.Data, o *funcgp.
 		return nil, err
 	}
 	info := set.Info()
-	layers, err := autoencoder.Layers(info.Outputs, t.widths, d.Activation)
+	layers, err := autoencoder.Layers(info.Outputs, t.widths, activation)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +132,7 @@ func Train(ctx context.Context, c *console.Console, data funcgp.Data, o *funcgp.
 		return nil, err
 	}
 	var held *mat.Dense // the rows that say when the training stops
-	if d.Patience != 0 {
+	if patience != 0 {
 		rows, err := set.HeldOut()
 		if err != nil {
 			return nil, err
@@ -153,10 +145,10 @@ func Train(ctx context.Context, c *console.Console, data funcgp.Data, o *funcgp.
 	code, latent := a.Code()
 	r := &TrainReport{Schema: "funcgp/train-autoencoder/1", Out: out, Parameters: params, Code: code, Latent: latent, Examples: info.Examples, TestMSE: result.Undefined()}
 	if t.online {
-		if a, err = t.trainOnline(ctx, c, set, o.Seed, a, x, held, d, r); err != nil {
+		if a, err = t.trainOnline(ctx, c, set, patience, d, a, x, held, r); err != nil {
 			return nil, err
 		}
-	} else if a, err = plain(ctx, c, set, o.Seed, a, x, loss, held, d, r); err != nil {
+	} else if a, err = plain(ctx, c, set, patience, *d, a, x, loss, held, r); err != nil {
 		return nil, err
 	}
 	if test := set.TestRows(); test != nil {
@@ -231,13 +223,12 @@ func mse(ctx context.Context, a *autoencoder.Autoencoder, x *mat.Dense) (result.
 }
 
 // plain trains the network alone; its posterior is fitted when it is used.
-func plain(ctx context.Context, c *console.Console, set *funcgp.TrainingSet, seed uint64, a *autoencoder.Autoencoder, x *mat.Dense, loss network.Loss, held *mat.Dense, d *Descent, r *TrainReport) (*autoencoder.Autoencoder, error) {
-	o := *d.Options
+func plain(ctx context.Context, c *console.Console, set *funcgp.TrainingSet, patience int, o train.Options, a *autoencoder.Autoencoder, x *mat.Dense, loss network.Loss, held *mat.Dense, r *TrainReport) (*autoencoder.Autoencoder, error) {
 	_, _, params := a.Network().Dims()
-	o.Precision, o.Seed = slices.Repeat([]float64{float64(set.Info().PriorPrecision)}, params), seed
+	o.Precision = slices.Repeat([]float64{float64(set.Info().PriorPrecision)}, params)
 	o.Progress = func(stage string, done, total int) { c.Show(stage, done, total) }
 	if held != nil {
-		o.Validation = &train.Validation{X: held, Y: held, Patience: d.Patience}
+		o.Validation = &train.Validation{X: held, Y: held, Patience: patience}
 	}
 	net, res, err := train.MAP(ctx, a.Network(), x, x, loss, &o)
 	c.Clear()
@@ -265,7 +256,7 @@ func plain(ctx context.Context, c *console.Console, set *funcgp.TrainingSet, see
 }
 
 // trainOnline trains under the posterior, which it writes beside the model.
-func (t *TrainFlags) trainOnline(ctx context.Context, c *console.Console, set *funcgp.TrainingSet, seed uint64, a *autoencoder.Autoencoder, x, held *mat.Dense, d *Descent, r *TrainReport) (*autoencoder.Autoencoder, error) {
+func (t *TrainFlags) trainOnline(ctx context.Context, c *console.Console, set *funcgp.TrainingSet, patience int, d *train.Options, a *autoencoder.Autoencoder, x, held *mat.Dense, r *TrainReport) (*autoencoder.Autoencoder, error) {
 	curvature, err := autoencoder.ParseCurvature(t.curvature)
 	if err != nil {
 		return nil, err
@@ -275,11 +266,20 @@ func (t *TrainFlags) trainOnline(ctx context.Context, c *console.Console, set *f
 		return nil, err
 	}
 	info := set.Info()
-	o := &autoencoder.TrainOptions{Rule: rule, Memory: t.memory, Curvature: curvature, Prior: float64(info.PriorPrecision), Noise: float64(info.NoiseVariance), LearningRate: d.Rate, Batch: d.Batch, Epochs: d.Epochs, Patience: d.Patience, Validation: held, Seed: seed,
+	o := &autoencoder.TrainOptions{Rule: rule, Memory: t.memory, Curvature: curvature, Prior: float64(info.PriorPrecision), Noise: float64(info.NoiseVariance), Patience: patience, Validation: held, Seed: d.Seed,
 		Progress: func(done, total int) { c.Show("online", done, total) },
 		Epoch: func(e autoencoder.Epoch) {
 			c.Detail("epoch: mean squared error of a pixel %.6g, validation %.6g", e.Train, e.Validation)
 		}}
+	if t.given("epochs") {
+		o.Epochs = max(0, d.Epochs)
+	}
+	if t.given("batch") {
+		o.Batch = d.Batch
+	}
+	if t.given("lr") {
+		o.LearningRate = d.LearningRate
+	}
 	if t.checkpoint != "" {
 		o.Checkpoint = func(s *autoencoder.State) error { return s.Write(t.checkpoint) }
 		// There may be none yet.
