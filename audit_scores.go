@@ -113,7 +113,7 @@ func auditLabels(ctx context.Context, c *job.Job, p *problem, top int) (*audit.L
 		return nil, err
 	}
 	need := func(n int) int64 { return 3*8*int64(n)*int64(n) + net.BatchBytes(n) }
-	if gp.CheckMemory("an audit of labels", gp.TrainingExamples, n, p.Limits.Memory, need) != nil {
+	if gp.CheckMemory("an audit of labels", gp.TrainingExamples, n, p.Memory, need) != nil {
 		return nil, nil
 	}
 	classes := 0

@@ -17,20 +17,10 @@ const keyCode = "funcgp.code"
 // Code returns the name of the code that the model records; "" for one that is no autoencoder.
 func (m *trainedModel) Code() string { return m.Net.Metadata()[keyCode] }
 
-// isAutoencoder tells whether the file of the model records that it is an autoencoder. What is wrong with the file,
-// opening the problem says.
-func isAutoencoder(ctx context.Context, f *modelFlags) bool {
-	if f.File == "" {
-		return false
-	}
-	net, err := network.ReadONNXFile(ctx, f.File, &network.ReadOptions{MaxMemory: f.Memory})
-	return err == nil && net.Metadata()[keyCode] != ""
-}
-
 // openAutoencoder reads an autoencoder, whose head is part of it, and its data, whose targets are their inputs. decoder
 // is the file of the decoder where the model is the encoder alone; "" where it is both.
 func openAutoencoder(ctx context.Context, c *job.Job, f *asked, decoder string) (*problem, error) {
-	m, err := readModel(ctx, c, &f.Model)
+	m, err := readModel(ctx, c, f)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +29,7 @@ func openAutoencoder(ctx context.Context, c *job.Job, f *asked, decoder string) 
 		return nil, err
 	}
 	if decoder != "" {
-		second, err := network.ReadONNXFile(ctx, decoder, &network.ReadOptions{Head: head.Keep, MaxMemory: f.Limits.Memory})
+		second, err := network.ReadONNXFile(ctx, decoder, &network.ReadOptions{Head: head.Keep, MaxMemory: f.Fit.Memory})
 		if err != nil {
 			return nil, modelError(decoder, err)
 		}
@@ -57,11 +47,11 @@ func openAutoencoder(ctx context.Context, c *job.Job, f *asked, decoder string) 
 // autoencoder reads the data of an autoencoder, whose network is nil where it is still to be trained. plan, if not nil,
 // is that of a Trainee.
 func (f *asked) autoencoder(ctx context.Context, c *job.Job, m *trainedModel, plan func(shape []int, n int) error) (*problem, error) {
-	d, err := openData(ctx, c, &f.Data, &f.Model, &f.Task, &trainedModel{Meta: m.Meta}, f.Limits.Memory)
+	d, err := openData(ctx, c, f, &trainedModel{Meta: m.Meta})
 	if err != nil {
 		return nil, err
 	}
-	classes, err := f.Data.labels(d)
+	classes, err := labelsOf("{classes}", f.Data.Classes, d)
 	if err != nil {
 		return nil, err
 	}
@@ -72,17 +62,17 @@ func (f *asked) autoencoder(ctx context.Context, c *job.Job, m *trainedModel, pl
 		}
 	}
 	t := &problemTask{Classes: classes}
-	t.Precision, t.PrecisionFrom = firstPositive(f.Task.Prior.Precision, fromPrecision, m.Meta.Precision, m.Meta.precisionFrom)
-	t.Noise, t.NoiseFrom = firstPositive(f.Task.NoiseVariance, fromNoise, m.Meta.Noise, m.Meta.noiseFrom)
+	t.Precision, t.PrecisionFrom = firstPositive(f.Fit.Prior.Precision, fromPrecision, m.Meta.Precision, m.Meta.precisionFrom)
+	t.Noise, t.NoiseFrom = firstPositive(f.Fit.NoiseVariance, fromNoise, m.Meta.Noise, m.Meta.noiseFrom)
 	if t.Likelihood, err = glm.NewGaussian(t.Noise); err != nil {
 		return nil, err
 	}
-	rows, err := chooseRows(ctx, c, &f.Data, m, t, d, nil)
+	rows, err := chooseRows(ctx, c, f, m, t, d, nil)
 	if err == nil && plan != nil {
 		err = plan(d.Shape, rows.Len())
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &problem{Model: m, Task: t, Examples: &examples{Data: d, Train: rows, classes: classes, Scaling: &dataScaling{}}, Limits: f.Limits, Words: c.Words, flags: f}, nil
+	return &problem{Model: m, Task: t, Examples: &examples{Data: d, Train: rows, classes: classes, Scaling: &dataScaling{}}, Memory: f.Fit.Memory, Seed: f.Fit.Seed, Words: c.Words, asked: f}, nil
 }

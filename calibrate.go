@@ -151,7 +151,7 @@ func (q *solution) leftOut(p *problem) []int {
 	most := cmp.Or(solverOf(q.How.Name).leftOut, n)
 	// The covariances, and some copies of them.
 	most = min(most, p.Within(n, func(n int) int64 { return wholeBytes(4 * 8 * float64(n) * float64(c) * float64(c+1)) }))
-	rows := sampleRows(n, most, p.Limits.Seed)
+	rows := sampleRows(n, most, p.Seed)
 	if given != nil {
 		for i, at := range rows {
 			rows[i] = given[at]

@@ -74,10 +74,10 @@ func TestCalibrationMemory(t *testing.T) {
 		{"nystrom", 1000, 1 << 30, 8},
 		{"exact", 1000, 1, 1},
 	} {
-		p := &problem{Model: &trainedModel{Outputs: c.outputs}, Examples: &examples{Train: train}, Limits: limitFlags{Memory: c.memory}}
+		p := &problem{Model: &trainedModel{Outputs: c.outputs}, Examples: &examples{Train: train}, Memory: c.memory}
 		require.Len(t, (&solution{How: methodUsed{Name: c.method}}).leftOut(p), c.want, c)
 	}
 	// A subset leaves out its own rows only.
-	p := &problem{Model: &trainedModel{Outputs: 1}, Examples: &examples{Train: train}, Limits: limitFlags{Memory: 1 << 30}}
+	p := &problem{Model: &trainedModel{Outputs: 1}, Examples: &examples{Train: train}, Memory: 1 << 30}
 	require.Equal(t, []int{7, 70, 700}, (&solution{How: methodUsed{Name: "subset", inducing: []int{700, 7, 70}}}).leftOut(p))
 }

@@ -66,7 +66,7 @@ func (p *Posterior) WithoutToFirstOrder(ctx context.Context, rows *Rows, trainin
 	var w *explain.Without
 	err = p.each(ctx, rows, nil, func(lo int, b *linearize.Batch, pred *predictions) error {
 		if w == nil && len(at) > 0 {
-			x, err := p.explainer(&explain.Options{Limits: linearize.Limits{Memory: p.problem.Limits.Memory}})
+			x, err := p.explainer(&explain.Options{Limits: linearize.Limits{Memory: p.problem.Memory}})
 			if err != nil {
 				return err
 			}

@@ -119,8 +119,8 @@ func (p *problem) changedRows(d *dataset.Data, rows []int, flag option.Text) (*p
 	if e.Train, err = e.Training(rows, flag); err != nil {
 		return nil, err
 	}
-	if p.Saved != nil && !p.flags.given("seed") {
-		q.Limits.Seed = p.Saved.Header.Seed
+	if p.Saved != nil && p.asked.Fit.Seed == 0 {
+		q.Seed = p.Saved.Header.Seed
 	}
 	if e.Y, err = q.Targets(e.Train); err == nil {
 		e.fitted = p.Task.objective(e.Train, e.Y, q.Model.Outputs)
@@ -134,15 +134,15 @@ func (p *problem) changedRows(d *dataset.Data, rows []int, flag option.Text) (*p
 // several files, the result is Joined.
 func (p *problem) WithRows(ctx context.Context, c *job.Job, name, index string) (q *problem, err error) {
 	const flag option.Text = "{append}"
-	f := p.flags.Data
-	own, err := filepath.Abs(f.source())
+	f := *p.asked
+	own, err := filepath.Abs(f.Data.source())
 	other, also := filepath.Abs(name)
 	same := (p.Saved == nil || !p.Saved.Header.Inputs) && err == nil && also == nil && own == other
 	d := p.Examples.Data
 	added := d
 	if !same {
-		f.Source, f.TestFile, f.ValidFile, f.Split = name, "", "", nil
-		if added, err = openData(ctx, c, &f, &p.flags.Model, &p.flags.Task, p.Model, p.Limits.Memory); err != nil {
+		f.Data.Source, f.Data.TestFile, f.Data.ValidFile, f.Data.Split = name, "", "", nil
+		if added, err = openData(ctx, c, &f, p.Model); err != nil {
 			return nil, err
 		}
 		switch {
@@ -176,7 +176,7 @@ func (p *problem) WithRows(ctx context.Context, c *job.Job, name, index string) 
 		if list, err = dataset.ReadRows(ctx, index); err != nil {
 			return nil, err
 		}
-	} else if classes != nil && !leftOutKnown(&f, p.Model, added, p.Saved) {
+	} else if classes != nil && !leftOutKnown(&f.Data, p.Model, added, p.Saved) {
 		if err := checkLeftOut(c, p.Model, added, classes, added.Train); err != nil {
 			return nil, err
 		}

@@ -62,7 +62,7 @@ func (k *covered) leaveOut(ctx context.Context, c *job.Job, p *problem, q *solut
 	if err := p.suitsCoverage(k.Share, len(rows), "training rows to leave out"); err != nil {
 		return err
 	}
-	e, err := explain.New(q.Dual, q.Kernel, &explain.Options{Limits: linearize.Limits{Memory: p.Limits.Memory, Progress: func(_ string, done, total int) { c.Show("leave-one-out", done, total) }}})
+	e, err := explain.New(q.Dual, q.Kernel, &explain.Options{Limits: linearize.Limits{Memory: p.Memory, Progress: func(_ string, done, total int) { c.Show("leave-one-out", done, total) }}})
 	if err != nil {
 		return err
 	}

@@ -167,22 +167,22 @@ type examples struct {
 }
 
 // openData reads the data for a model, or makes them.
-func openData(ctx context.Context, c *job.Job, f *dataFlags, mf *modelFlags, task *taskFlags, m *trainedModel, memory int64) (*dataset.Data, error) {
-	if f.Held != nil {
-		return f.Held, nil
+func openData(ctx context.Context, c *job.Job, f *asked, m *trainedModel) (*dataset.Data, error) {
+	if f.rows != nil {
+		return f.rows, nil
 	}
-	o := f.options(memory)
-	if name := cmp.Or(task.Likelihood, m.Meta.Likelihood); name != "" {
+	o, source, mf := f.dataOptions(), f.Data.source(), &f.Model
+	if name := cmp.Or(f.Fit.Likelihood, m.Meta.Likelihood); name != "" {
 		lik := likelihoodNamed(name)
 		o.RealTargets = !hasClasses(lik) || !isSoftmax(lik) && m.Outputs > 1 // several labels a row are numbers
 	}
 	o.ClassNames = append(slices.Clone(o.ClassNames), m.Meta.ClassNames...)
-	if err := m.Meta.columns(ctx, f.source(), o); err != nil {
+	if err := m.Meta.columns(ctx, source, o); err != nil {
 		return nil, err
 	}
 	key := *o
 	key.MaxBytes = 0 // of what is free now
-	as := fmt.Sprintf("%q %+v", f.source(), key)
+	as := fmt.Sprintf("%q %+v", source, key)
 	if m.Net != nil {
 		o.Spare = func(columns []string) []bool { return m.spare(mf, columns) }
 		as += fmt.Sprintf(" %q %v", mf.InputColumns, m.Net.Inputs())
@@ -191,7 +191,7 @@ func openData(ctx context.Context, c *job.Job, f *dataFlags, mf *modelFlags, tas
 		return f.shared.data, nil
 	}
 	o.Progress = c.Show
-	d, err := dataset.Open(ctx, f.source(), o)
+	d, err := dataset.Open(ctx, source, o)
 	c.Clear()
 	if err != nil {
 		return nil, m.explainField(mf, o.Target == "", err)
@@ -210,7 +210,7 @@ func openData(ctx context.Context, c *job.Job, f *dataFlags, mf *modelFlags, tas
 		}
 		c.Note("%s: %s", d.Source, text)
 	}
-	if found := len(d.Classes()); m.Outputs > manyOutputs && m.Net != nil && f.classList == nil && d.CountClasses(m.Outputs) && m.Meta.Classes == nil {
+	if found := len(d.Classes()); m.Outputs > manyOutputs && m.Net != nil && f.Data.Classes == nil && d.CountClasses(m.Outputs) && m.Meta.Classes == nil {
 		c.Note("%s: its labels are %s of the numbers 0 to %d, and are taken for those of the outputs; {classes} names others", d.Source, job.Count(found), m.Outputs-1)
 	}
 	return d, nil
@@ -218,7 +218,7 @@ func openData(ctx context.Context, c *job.Job, f *dataFlags, mf *modelFlags, tas
 
 // newExamples forms the training targets and decides how inputs and targets are scaled. The model comes back with its
 // outputs in the units of the targets, and the noise variance of the task is in them too.
-func newExamples(ctx context.Context, c *job.Job, f *scalingFlags, m *trainedModel, t *problemTask, d *dataset.Data, train *dataset.Rows) (*trainedModel, *examples, error) {
+func newExamples(ctx context.Context, c *job.Job, f *FitOptions, m *trainedModel, t *problemTask, d *dataset.Data, train *dataset.Rows) (*trainedModel, *examples, error) {
 	e := &examples{Data: d, Train: train, classes: t.Classes}
 	var err error
 	if e.Y, err = t.targets(train, m, d); err != nil {

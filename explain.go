@@ -82,9 +82,9 @@ func (o *ExplainOptions) Contrast(text string) error {
 // CheckContrast refuses a contrast as Contrast takes it that no classes of data with these options can be right for. file
 // is that of a posterior, "" for none.
 func CheckContrast(d Data, file, text string) error {
-	f, err := flagsOf(&Model{}, &d, &FitOptions{}, file)
+	f, err := checked(&Model{}, &d, &FitOptions{}, file)
 	if err == nil {
-		_, _, err = f.Data.CheckContrast(text)
+		_, _, err = f.CheckContrast(text)
 	}
 	return named(err)
 }
@@ -196,7 +196,7 @@ func (p *Posterior) Terms(ctx context.Context, rows *Rows, o *ExplainOptions) (*
 		if out == nil {
 			out = mat.NewDense(rows.Len(), n, nil)
 		}
-		x, err := p.explainer(&explain.Options{Terms: o.kernel(), Limits: linearize.Limits{Memory: p.problem.Limits.Memory}})
+		x, err := p.explainer(&explain.Options{Terms: o.kernel(), Limits: linearize.Limits{Memory: p.problem.Memory}})
 		if err != nil {
 			return err
 		}
@@ -438,7 +438,7 @@ func (e *explaining) answer(ctx context.Context, rows *dataset.Rows, i int) (*an
 // prepare makes the explainer, to which the batch shows the layers of the network.
 func (e *explaining) prepare(b *linearize.Batch) (err error) {
 	p := e.p
-	o := &explain.Options{Terms: e.o.kernel(), Top: cmp.Or(e.o.Top, 8), Sides: e.o.Sides || e.o.Page, Curve: e.o.Page, Groups: e.groups, ErrorBars: true, Limits: linearize.Limits{Memory: p.problem.Limits.Memory}}
+	o := &explain.Options{Terms: e.o.kernel(), Top: cmp.Or(e.o.Top, 8), Sides: e.o.Sides || e.o.Page, Curve: e.o.Page, Groups: e.groups, ErrorBars: true, Limits: linearize.Limits{Memory: p.problem.Memory}}
 	if e.o.Page {
 		o.Similar = p.mostSimilar()
 	}

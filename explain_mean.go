@@ -54,7 +54,7 @@ func ExplainMean(ctx context.Context, list []*Posterior, rows *Rows, o *ExplainO
 			return nil, err
 		}
 		defer end()
-		if err := errors.Join(q.problem.Alike(p.problem), q.problem.SameOutputs(p.problem)); err != nil {
+		if err := errors.Join(q.problem.alike(p.problem), q.problem.sameOutputs(p.problem)); err != nil {
 			return nil, p.named(err)
 		}
 	}
@@ -167,7 +167,7 @@ func (p *Posterior) member(ctx context.Context, rows *dataset.Rows, targets [][]
 		for j := range q.Model.Outputs {
 			one.LatentSD = append(one.LatentSD, result.Float(math.Sqrt(pred.Scaled.At(j, j))))
 		}
-		e, err := explain.New(p.post.Dual, p.post.Kernel, &explain.Options{Terms: o.kernel(), Targets: targets[i], All: true, Limits: linearize.Limits{Memory: q.Limits.Memory}})
+		e, err := explain.New(p.post.Dual, p.post.Kernel, &explain.Options{Terms: o.kernel(), Targets: targets[i], All: true, Limits: linearize.Limits{Memory: q.Memory}})
 		if err != nil {
 			return nil, nil, err
 		}

@@ -67,13 +67,13 @@ func (f *fit) kept(ctx context.Context) (*solution, error) {
 		if r.Err() != nil {
 			return nil, r.Err()
 		}
-		if c.Within == f.asked.Method.Within && c.Seed == f.problem.Limits.Seed {
+		if c.Within == f.asked.Method.Within && c.Seed == f.problem.Seed {
 			before = &c.Threshold
 		}
 	}
 	o, c := &kept.Options{Products: products}, (*choice)(nil)
 	if f.asked.Checkpoint != "" && !f.atTheta && !f.frozen {
-		c = &choice{Stated: stated, Match: f.matched, Within: f.asked.Method.Within, Seed: f.problem.Limits.Seed, near: f.near}
+		c = &choice{Stated: stated, Match: f.matched, Within: f.asked.Method.Within, Seed: f.problem.Seed, near: f.near}
 		if before != nil {
 			c.Threshold = *before
 		}
@@ -129,7 +129,7 @@ func (f *fit) products(ctx context.Context) (linearize.Products, error) {
 	}
 	e, n, net := f.problem.Examples, f.source.Len(), f.problem.Model.Net
 	d, _, _ := net.Dims()
-	if 8*float64(n)*float64(d) > float64(gp.MemoryBudget(f.problem.Limits.Memory))/8 {
+	if 8*float64(n)*float64(d) > float64(gp.MemoryBudget(f.problem.Memory))/8 {
 		return net.LoadedProducts(n, max(1, loadedFloats/d), func(lo, hi int) (*mat.Dense, error) { return e.Inputs(ctx, e.Train, lo, hi) }), nil
 	}
 	x, err := e.Inputs(ctx, e.Train, 0, n)
@@ -157,7 +157,7 @@ func (f *fit) askedRows(ctx context.Context) (*linearize.Batch, error) {
 
 // thresholdOptions say what to ask of rows that are kept.
 func (f *fit) thresholdOptions() *kept.ThresholdOptions {
-	return &kept.ThresholdOptions{Within: f.asked.Method.Within, Limits: f.problem.Bounds(f.con), Seed: f.problem.Limits.Seed}
+	return &kept.ThresholdOptions{Within: f.asked.Method.Within, Limits: f.problem.Bounds(f.con), Seed: f.problem.Seed}
 }
 
 // threshold finds τ for --within at the sites s. c, if not nil, has what a checkpoint knows of it, and takes what is
@@ -233,7 +233,7 @@ func (f *fit) losing(t *kept.Threshold) error {
 // through inducing examples, which are not exact.
 func (f *fit) fewParameters() bool {
 	_, _, p := f.sizes()
-	fits := weightspace.Bytes(int(p), f.problem.Model.Outputs) <= gp.MemoryBudget(f.problem.Limits.Memory)
+	fits := weightspace.Bytes(int(p), f.problem.Model.Outputs) <= gp.MemoryBudget(f.problem.Memory)
 	return fits && p*p <= keptCosts*1.5*inducingOutputs*inducingOutputs && f.asked.Checkpoint == ""
 }
 
@@ -349,7 +349,7 @@ func (f *fit) warnShort(rows int, t *kept.Threshold) {
 func (f *fit) certify(ctx context.Context, q *solution, t *kept.Threshold, products linearize.Products) error {
 	dual := q.kept
 	k, err := certificate.Certify(ctx, dual.Thinned(), f.source, dual.Sites(), f.prior, f.theta, &certificate.Options{
-		All: f.asked.Method.Certify, Seed: f.problem.Limits.Seed, Limits: f.problem.Bounds(f.con), Products: products})
+		All: f.asked.Method.Certify, Seed: f.problem.Seed, Limits: f.problem.Bounds(f.con), Products: products})
 	if err != nil {
 		return err
 	}

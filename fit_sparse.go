@@ -66,7 +66,7 @@ func (f *fit) inducing(ctx context.Context) (*sparse.Inducing, error) {
 		return f.problem.InducingRows(ctx, chosen.Rows, chosen.Directions)
 	}
 	// Choose inducing examples as --select says.
-	seed := f.problem.Limits.Seed
+	seed := f.problem.Seed
 	chosen, err := map[string]sparse.Selector{
 		"uniform":    sparse.Uniform{Seed: seed},
 		"stratified": sparse.Stratified{Labels: f.problem.Examples.Train.Class, Seed: seed},
@@ -286,7 +286,7 @@ func (f *fit) compare(ctx context.Context, q *solution) error {
 	x, err := p.Linearize(ctx, test, 0, n)
 	var r *sparse.Report
 	if err == nil {
-		r, err = dual.Report(ctx, x, sample, p.Limits.Seed)
+		r, err = dual.Report(ctx, x, sample, p.Seed)
 	}
 	switch {
 	case ctx.Err() != nil:

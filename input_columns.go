@@ -16,7 +16,7 @@ import (
 
 // withColumns returns the model that takes the rows of the data, with the columns of each input as --input-columns
 // says. Several inputs without it take the columns of their names, or all columns one after another, which is said.
-func (m *trainedModel) withColumns(c *job.Job, f *modelFlags, d *dataset.Data) (*trainedModel, error) {
+func (m *trainedModel) withColumns(c *job.Job, f *Model, d *dataset.Data) (*trainedModel, error) {
 	inputs := m.Net.Inputs()
 	if len(f.InputColumns) == 0 && len(inputs) == 1 {
 		return m, nil
@@ -105,7 +105,7 @@ func columnsFlag(input string, names, all []string) option.Text {
 
 // explainField gives the error of a field that is no number the flags that take its column for what it seems to be: the
 // target, or nothing that an input takes. defaulted says that the last column was taken for the target.
-func (m *trainedModel) explainField(f *modelFlags, defaulted bool, err error) error {
+func (m *trainedModel) explainField(f *Model, defaulted bool, err error) error {
 	e := (*dataset.Error)(nil)
 	if m.Net == nil || !errors.As(err, &e) || e.Field == nil {
 		return err
@@ -164,7 +164,7 @@ const mostTyped = 40
 
 // spare tells of columns of features whether no input of the model takes each; nil where all are taken or that is not
 // known.
-func (m *trainedModel) spare(f *modelFlags, columns []string) []bool {
+func (m *trainedModel) spare(f *Model, columns []string) []bool {
 	if m.Net == nil {
 		return nil
 	}

@@ -14,9 +14,9 @@ type Inspection = result.Inspection
 // Inspect says what a model is made of: its operators, inputs and outputs, the function that it ends with, and for each
 // stored tensor whether it is a parameter, and why. It opens no data. The limits may be nil.
 func Inspect(ctx context.Context, m Model, l *Limits) (*Inspection, error) {
-	c, f := job.FromContext(ctx), modelFlags{Model: m}
+	c, f := job.FromContext(ctx), asked{Model: m}
 	if l != nil {
-		f.Memory = l.Memory
+		f.Fit.Limits = *l
 	}
 	read, err := readModel(ctx, c, &f)
 	if err != nil {

@@ -27,7 +27,7 @@ func wholeBytes(need float64) int64 { return int64(math.Min(need, math.MaxInt64/
 // Within is how many of n examples to take at a time, at least one, so that what they need stays within a quarter of
 // the memory allowed.
 func (p *problem) Within(n int, need func(n int) int64) int {
-	quarter := gp.MemoryBudget(p.Limits.Memory) / 4
+	quarter := gp.MemoryBudget(p.Memory) / 4
 	return max(1, sort.Search(n, func(i int) bool { return need(i+1) > quarter }))
 }
 
@@ -56,7 +56,7 @@ func (p *problem) KeepsJacobian() bool {
 	if p.Examples.Train.ByRange() {
 		need += 8 * int64(n) * int64(p.Examples.Train.Dim())
 	}
-	return need <= keepBytes && need <= gp.MemoryBudget(p.Limits.Memory)/4
+	return need <= keepBytes && need <= gp.MemoryBudget(p.Memory)/4
 }
 
 // predictRows is how many rows are handled at a time where nothing says more.

@@ -107,7 +107,7 @@ func solverOf(method string) *solver {
 	keeps := &solver{
 		fit: (*fit).kept, leftOut: mostLeftOutRows,
 		plan: func(_ *job.Job, p *problem, _ *FitOptions, _ *dataset.Rows) error {
-			return gp.CheckMemory("a posterior of kept rows", gp.TrainingExamples, p.Examples.Train.Len(), p.Limits.Memory, func(n int) int64 {
+			return gp.CheckMemory("a posterior of kept rows", gp.TrainingExamples, p.Examples.Train.Len(), p.Memory, func(n int) int64 {
 				return kept.Bytes(n, p.Model.Outputs, p.Model.Parameters(), 1)
 			})
 		},
@@ -122,13 +122,13 @@ func solverOf(method string) *solver {
 			fit: (*fit).exact, whole: true,
 			plan: func(c *job.Job, p *problem, o *FitOptions, heldOut *dataset.Rows) error {
 				const mib = 1 << 20
-				n, memory := p.Examples.Train.Len(), p.Limits.Memory
+				n, memory := p.Examples.Train.Len(), p.Memory
 				c.Detail("memory: %.1f MiB of %.0f MiB allowed: kernel and factor %.1f MiB, Jacobian %.1f MiB", float64(p.ExactBytes(n))/mib, float64(gp.MemoryBudget(memory))/mib,
 					float64(gp.Bytes(n, p.Model.Outputs))/mib, bytes(p, n)/mib)
 				return rowsCure(c, p, o, heldOut, gp.CheckMemory("an exact posterior", gp.TrainingExamples, n, memory, p.ExactBytes))
 			},
 			load: func(_ context.Context, l *loading) (_ fitted, err error) {
-				l.exact, err = gp.Load(l.problem.Saved.File, l.Kernel, l.x.(*linearize.Batch), &gp.Options{Limits: linearize.Limits{Memory: l.problem.Limits.Memory}, Targets: l.targets})
+				l.exact, err = gp.Load(l.problem.Saved.File, l.Kernel, l.x.(*linearize.Batch), &gp.Options{Limits: linearize.Limits{Memory: l.problem.Memory}, Targets: l.targets})
 				return l.exact, err
 			},
 			held: func(p *problem, n, _, _ int) float64 {
@@ -141,7 +141,7 @@ func solverOf(method string) *solver {
 			fit: (*fit).parameters, leftOut: mostLeftOutRows,
 			plan: func(_ *job.Job, p *problem, _ *FitOptions, _ *dataset.Rows) error {
 				n := p.Model.Parameters()
-				err := gp.CheckMemory("a posterior over the parameters", gp.Parameters, n, p.Limits.Memory, func(n int) int64 { return weightspace.Bytes(n, p.Model.Outputs) })
+				err := gp.CheckMemory("a posterior over the parameters", gp.Parameters, n, p.Memory, func(n int) int64 { return weightspace.Bytes(n, p.Model.Outputs) })
 				if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
 					return job.FullErrorf("a posterior over %s parameters takes %s; raise {max-memory}, or give {method=nystrom}", job.Count(n), takes(e))
 				}
@@ -169,7 +169,7 @@ func solverOf(method string) *solver {
 // examples.
 func (f *fit) auto(ctx context.Context) (*solution, error) {
 	p, n := f.problem, f.problem.Examples.Train.Len()
-	if n*p.Model.Outputs <= quickOutputs && p.ExactBytes(n) <= gp.MemoryBudget(p.Limits.Memory) {
+	if n*p.Model.Outputs <= quickOutputs && p.ExactBytes(n) <= gp.MemoryBudget(p.Memory) {
 		f.asked.Method.Name, f.asked.Method.Within = "exact", 0
 		long, err := f.exactTime(ctx)
 		if err != nil {

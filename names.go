@@ -29,16 +29,18 @@ func classNamesOf(text string) ([]string, error) {
 }
 
 // checkNumber refuses a class of built-in data that is no number.
-func (s *dataFlags) checkNumber(flag option.Text, class string) error {
-	kind, _, _ := strings.Cut(s.source(), ":")
-	if _, err := strconv.Atoi(class); err != nil && !s.remembered && (kind == "digits" || s.Source == "mnist") {
-		return job.Usagef("%s %q: the classes of {data=%s} are digits, such as 4,9", flag, class, s.source())
+func (s *asked) checkNumber(flag option.Text, class string) error {
+	source := s.Data.source()
+	kind, _, _ := strings.Cut(source, ":")
+	if _, err := strconv.Atoi(class); err != nil && s.posterior == "" && (kind == "digits" || source == "mnist") {
+		return job.Usagef("%s %q: the classes of {data=%s} are digits, such as 4,9", flag, class, source)
 	}
 	return nil
 }
 
 // CheckContrast refuses a --contrast that can never be right, and splits it; "" has no parts.
-func (s *dataFlags) CheckContrast(text string) (a, b string, err error) {
+func (s *asked) CheckContrast(text string) (a, b string, err error) {
+	d := &s.Data
 	if text == "" {
 		return "", "", nil
 	}
@@ -47,13 +49,13 @@ func (s *dataFlags) CheckContrast(text string) (a, b string, err error) {
 		return "", "", job.Usagef("{contrast=%q} must be two different classes such as 4,9", text)
 	}
 	for _, class := range ab {
-		if s.classNames == nil {
+		if d.ClassNames == nil {
 			if err := s.checkNumber("{contrast}", class); err != nil {
 				return "", "", err
 			}
 		}
-		if name := norm.NFC.String(class); s.classList != nil && !slices.Contains(s.classList, name) && !slices.Contains(s.classNames, name) {
-			return "", "", job.Usagef("{contrast=%s}: %s is not one of {classes=%s}", text, class, job.JoinNames(s.Classes))
+		if name := norm.NFC.String(class); d.Classes != nil && !slices.Contains(d.Classes, name) && !slices.Contains(d.ClassNames, name) {
+			return "", "", job.Usagef("{contrast=%s}: %s is not one of {classes=%s}", text, class, job.JoinNames(d.Classes))
 		}
 	}
 	return ab[0], ab[1], nil
@@ -133,11 +135,6 @@ func (t *problemTask) ClassNames() []string {
 		list = append(list, strconv.Itoa(k))
 	}
 	return list
-}
-
-// labels resolves --classes in the data; nil where it was not given.
-func (s *dataFlags) labels(d *dataset.Data) ([]int, error) {
-	return labelsOf("{classes}", s.classList, d)
 }
 
 // labelsOf returns the labels of the data that a list of classes names.

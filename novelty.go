@@ -17,8 +17,8 @@ import (
 // detect finds what tells how unlike the training rows a row is (E22), or reads what the problem's file has of it;
 // files of older versions have none. Where it takes more memory than may be taken, the posterior answers without it.
 func (q *solution) detect(ctx context.Context, c *job.Job, p *problem, saved bool) error {
-	o := &novelty.Options{FunctionAlone: p.Model.TakesWhole(), Standardize: !p.Examples.Data.Images(), Seed: p.Limits.Seed, Limits: linearize.Limits{Progress: c.Show}}
-	if most := p.Limits.Memory; most > 0 {
+	o := &novelty.Options{FunctionAlone: p.Model.TakesWhole(), Standardize: !p.Examples.Data.Images(), Seed: p.Seed, Limits: linearize.Limits{Progress: c.Show}}
+	if most := p.Memory; most > 0 {
 		// A detector gets what an exact posterior leaves, and a quarter at least.
 		o.Memory = max(1, most/4)
 		if solverOf(q.How.Name).whole {

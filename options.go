@@ -1,8 +1,6 @@
 package funcgp
 
 import (
-	"cmp"
-
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dataset"
@@ -48,7 +46,7 @@ type Data struct {
 }
 
 // Files are the files that Source names.
-func (d *Data) Files() []string { return dataset.FilesOf(cmp.Or(d.Source, "digits")) }
+func (d *Data) Files() []string { return dataset.FilesOf(d.source()) }
 
 // A Prior says at which prior precision answers are. The zero value is the match: the precision at which the
 // linearized model fits the training rows as the network does.

@@ -17,31 +17,23 @@ import (
 )
 
 // Without --outputs, a network of more than manyOutputs classes has fewOutputs of them told apart.
-const manyOutputs, fewOutputs = 100, 10
+const manyOutputs, fewOutputs = 100, "top:10"
 
-// outputFlags say which classes of a network are told apart; the others are taken as one.
-type outputFlags struct {
-	text string
-	top  int      // K of top:K; 0 for a list
-	list []string // nil for top:K
-}
-
-// parseOutputs reads FitOptions.Outputs.
-func parseOutputs(text string) (s outputFlags, err error) {
-	s.text = text
+// parseOutputs reads FitOptions.Outputs: K of top:K, or a list of classes; neither of "" and all.
+func parseOutputs(text string) (top int, list []string, err error) {
 	if text == "" || text == "all" {
-		return s, nil
+		return 0, nil, nil
 	}
 	if k, ok := strings.CutPrefix(text, "top:"); ok {
-		if s.top, err = strconv.Atoi(k); err != nil || s.top < 1 {
-			return s, job.Usagef("{outputs=%s}: want a number of classes, such as top:10", text)
+		if top, err = strconv.Atoi(k); err != nil || top < 1 {
+			return 0, nil, job.Usagef("{outputs=%s}: want a number of classes, such as top:10", text)
 		}
-		return s, nil
+		return top, nil, nil
 	}
-	if s.list, err = job.SplitNames(text); err != nil {
-		return s, job.Usagef("{outputs=%v}", err)
+	if list, err = job.SplitNames(text); err != nil {
+		return 0, nil, job.Usagef("{outputs=%v}", err)
 	}
-	return s, nil
+	return 0, list, nil
 }
 
 // A grouping says which classes are told apart. The classes of the task are those, and a last one for the others.
@@ -77,9 +69,12 @@ func (p *problem) GroupedFor(ctx context.Context, c *job.Job, rows *dataset.Rows
 
 // groupedBy is Grouped with the mean over these rows.
 func (p *problem) groupedBy(ctx context.Context, c *job.Job, rows *dataset.Rows, what string) (*problem, error) {
-	f, t, m := &p.flags.outputs, p.Task, p.Model
+	text, t, m := p.asked.Fit.Outputs, p.Task, p.Model
+	top, list, err := parseOutputs(cmp.Or(text, fewOutputs))
 	switch {
-	case p.Saved != nil || f.text == "all" || f.text == "" && !p.ManyClasses():
+	case err != nil:
+		return nil, err
+	case p.Saved != nil || text == "all" || text == "" && !p.ManyClasses():
 		return p, nil
 	case !isSoftmax(t.Likelihood):
 		return nil, option.Errorf("{outputs} is for classes with an output each, but %s has %s; leave it out", m.Name, t.Predicts())
@@ -97,18 +92,14 @@ func (p *problem) groupedBy(ctx context.Context, c *job.Job, rows *dataset.Rows,
 		share[k] /= float64(rows.Len())
 	}
 	var kept []int
-	top := f.top
-	if f.text == "" {
-		top = fewOutputs
-	}
-	for _, name := range f.list {
+	for _, name := range list {
 		k, err := p.OutputOf(name)
 		if err != nil {
 			return nil, option.Errorf("{outputs}: %s is not one of the classes %s; choose among them", name, job.Cut(t.list(), 60))
 		}
 		kept = append(kept, k)
 	}
-	if f.list == nil {
+	if list == nil {
 		// Find the positions of the k largest numbers, by falling size.
 		at := make([]int, len(share))
 		for i := range at {
@@ -117,7 +108,7 @@ func (p *problem) groupedBy(ctx context.Context, c *job.Job, rows *dataset.Rows,
 		slices.SortStableFunc(at, func(a, b int) int { return cmp.Compare(share[b], share[a]) })
 		kept = at[:min(top, len(at))]
 	}
-	if len(kept) >= m.Outputs-1 && f.list == nil {
+	if len(kept) >= m.Outputs-1 && list == nil {
 		return p, nil // none to take together
 	}
 	g, err := p.group(kept)

@@ -25,7 +25,9 @@ func OpenPass(ctx context.Context, path string, o *OpenOptions) (*Pass, error) {
 	if path == "" {
 		return nil, named(option.Errorf("OpenPass takes the file of a pass, which Pass.Save or {fit select-only} wrote"))
 	}
-	s, err := startFrom(ctx, path, inducingKind, o)
+	s, err := start(ctx, o.source(path), func(ctx context.Context, c *job.Job, f *asked) (*problem, error) {
+		return openFile(ctx, c, f, inducingKind)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +127,9 @@ func Merge(ctx context.Context, files []string, sums *sparse.Sums, inducing, dir
 	if err != nil {
 		return nil, named(err)
 	}
-	s, err := startFrom(ctx, set.Paths()[0], shardKind, o)
+	s, err := start(ctx, o.source(set.Paths()[0]), func(ctx context.Context, c *job.Job, f *asked) (*problem, error) {
+		return openFile(ctx, c, f, shardKind)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -105,7 +105,7 @@ func (p *Posterior) predicting(ctx context.Context, o *PredictOptions) (*predict
 	case "bridge":
 		s.link = predictive.Bridge{}
 	case "mc":
-		s.link = predictive.MonteCarlo{Samples: cmp.Or(o.Samples, 1000), Seed: p.problem.Limits.Seed}
+		s.link = predictive.MonteCarlo{Samples: cmp.Or(o.Samples, 1000), Seed: p.problem.Seed}
 	}
 	var err error
 	s.covered, err = p.covering.of(ctx, p, o.Coverage)

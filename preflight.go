@@ -395,8 +395,8 @@ func (l *look) order(ctx context.Context) error {
 		return nil
 	}
 	text, remedy := classText(order, l.problem.Examples.Data), option.Text("")
-	switch f := l.problem.flags; {
-	case f != nil && f.Data.classNames != nil && l.problem.Examples.Data.Names != nil:
+	switch f := l.problem.asked; {
+	case f != nil && f.Data.ClassNames != nil && l.problem.Examples.Data.Names != nil:
 		remedy = option.Set("class-names", job.Word(text))
 	case l.problem.Model.Meta.Classes != nil || l.problem.Model.Meta.ClassNames != nil && l.problem.Examples.Data.Names != nil:
 		remedy = "labels that go with the metadata of the network, which says the order"

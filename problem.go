@@ -23,39 +23,40 @@ type problem struct {
 	Task     *problemTask
 	Examples *examples
 	Saved    *savedFile // the posterior to answer from; nil where one is fitted
-	Limits   limitFlags
+	Memory   int64      // that may be taken; 0 is a part of what is free
+	Seed     uint64
 	Words    option.Words // of who asked, for reports
 
 	dataFiles []string // of the data, where rows of other data are among the training rows
-	flags     *asked   // from which the problem was read; nil for a model that is still to be trained
+	asked     *asked   // from which the problem was read
 }
 
 // Bounds are the limits of a call of the library that is part of a job.
 func (p *problem) Bounds(c *job.Job) linearize.Limits {
-	return linearize.Limits{Memory: p.Limits.Memory, Progress: c.Show}
+	return linearize.Limits{Memory: p.Memory, Progress: c.Show}
 }
 
-// openProblem reads the model, the saved posterior of a file if it is not "", and the data, and decides what the outputs mean
-// and which rows to train on.
-func openProblem(ctx context.Context, c *job.Job, f *asked, posteriorFile string) (*problem, error) {
-	return openFile(ctx, c, f, posteriorFile, posteriorKind)
+// openPosterior is openFile of the file of a posterior.
+func openPosterior(ctx context.Context, c *job.Job, f *asked) (*problem, error) {
+	return openFile(ctx, c, f, posteriorKind)
 }
 
-// openFile is Open with a file of that kind, "" for none, which describes model, data and task as the file of a
-// posterior does.
-func openFile(ctx context.Context, c *job.Job, f *asked, path string, kind fileKind) (*problem, error) {
+// openFile reads the model, the file beside which the options are given, if any, and the data, and decides what the
+// outputs mean and which rows to train on. A file of another kind describes model, data and task as that of a posterior
+// does.
+func openFile(ctx context.Context, c *job.Job, f *asked, kind fileKind) (*problem, error) {
 	var saved *savedFile
 	var err error
-	if path != "" {
-		if saved, err = openSaved(ctx, c, path, kind, f); err != nil {
+	if f.posterior != "" {
+		if saved, err = openSaved(ctx, c, f.posterior, kind, f); err != nil {
 			return nil, err
 		}
 	}
-	prior, err := readPrior(ctx, f.Task.Prior.File, f.Limits.Memory)
+	prior, err := readPrior(ctx, f.Fit.Prior.File, f.Fit.Memory)
 	if err != nil {
 		return nil, err
 	}
-	m, err := readModel(ctx, c, &f.Model)
+	m, err := readModel(ctx, c, f)
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +75,8 @@ func openFile(ctx context.Context, c *job.Job, f *asked, path string, kind fileK
 		out.Meta, m = saved.metadata(m.Meta), &out
 	}
 	var d *dataset.Data
-	if !f.Data.gone {
-		d, err = openData(ctx, c, &f.Data, &f.Model, &f.Task, m, f.Limits.Memory)
+	if !f.gone {
+		d, err = openData(ctx, c, f, m)
 	}
 	if err == nil && saved != nil {
 		d, err = saved.data(d)
@@ -102,8 +103,8 @@ func openFile(ctx context.Context, c *job.Job, f *asked, path string, kind fileK
 	if err != nil {
 		return nil, err
 	}
-	if saved != nil && kind != posteriorKind && !f.given("seed") {
-		p.Limits.Seed = saved.Header.Seed
+	if saved != nil && kind != posteriorKind && f.Fit.Seed == 0 {
+		p.Seed = saved.Header.Seed
 	}
 	if saved == nil || saved.Header.Grouped == nil {
 		return p, nil
@@ -193,7 +194,7 @@ func (p *problem) Unit() string {
 // problem decides what the outputs of a model mean, which rows of the data to train on, and how they are scaled. prior
 // and saved may be nil; plan, if not nil, looks at the number of training rows.
 func (f *asked) problem(ctx context.Context, c *job.Job, m *trainedModel, d *dataset.Data, prior *priorOfFile, saved *savedFile, plan func(n int) error) (*problem, error) {
-	t, err := chooseTask(c, &f.Task, &f.Data, m, d)
+	t, err := chooseTask(c, f, m, d)
 	if err != nil && saved != nil {
 		return nil, option.Errorf("%s: its likelihood and classes do not go with %s and %s; give the {model} and the {data} that it was fitted with, or fit it again", saved.path, m.Name, d.Source)
 	}
@@ -215,7 +216,7 @@ func (f *asked) problem(ctx context.Context, c *job.Job, m *trainedModel, d *dat
 			return nil, err
 		}
 	}
-	train, err := chooseRows(ctx, c, &f.Data, m, t, d, saved)
+	train, err := chooseRows(ctx, c, f, m, t, d, saved)
 	if err != nil {
 		return nil, err
 	}
@@ -224,22 +225,22 @@ func (f *asked) problem(ctx context.Context, c *job.Job, m *trainedModel, d *dat
 			return nil, err
 		}
 	}
-	if err := t.setLoss(&f.Task, m, d, train); err != nil {
+	if err := t.setLoss(&f.Fit, m, d, train); err != nil {
 		return nil, err
 	}
 	if err := t.checkWeights(d, train); err != nil {
 		return nil, err
 	}
-	m, e, err := newExamples(ctx, c, &f.scaling, m, t, d, train)
+	m, e, err := newExamples(ctx, c, &f.Fit, m, t, d, train)
 	if err != nil {
 		return nil, err
 	}
-	p := &problem{Model: m, Task: t, Examples: e, Saved: saved, Limits: f.Limits, Words: c.Words, flags: f}
+	p := &problem{Model: m, Task: t, Examples: e, Saved: saved, Memory: f.Fit.Memory, Seed: f.Fit.Seed, Words: c.Words, asked: f}
 	prior.set(t, m)
 	if err := saved.setPrior(t, m); err != nil {
 		return nil, err
 	}
-	return p, p.setDecay(ctx, f.Task.Prior.WeightDecay)
+	return p, p.setDecay(ctx, f.Fit.Prior.WeightDecay)
 }
 
 // columnsHint says how to tell features from other columns of a table.

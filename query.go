@@ -102,7 +102,7 @@ func (s *Query) pick(ctx context.Context, c *job.Job, p *problem, count int) (*d
 
 // inputs reads the rows of --input, and says what was done to them.
 func (s *Query) inputs(ctx context.Context, c *job.Job, p *problem) (*dataset.Rows, error) {
-	o := dataset.InputOptions{MaxBytes: gp.MemoryBudget(p.Limits.Memory)}
+	o := dataset.InputOptions{MaxBytes: gp.MemoryBudget(p.Memory)}
 	o.Invert, _ = invert(s.Invert) // which Check has let pass
 	if s.Input == "-" {
 		o.Standard = inputfile.Standard(ctx)
@@ -170,7 +170,7 @@ func (p *problem) Pool(ctx context.Context, c *job.Job, name string) (*dataset.R
 }
 
 func (p *problem) poolOfData(ctx context.Context, c *job.Job, name string) (*dataset.Rows, error) {
-	d, err := dataset.Open(ctx, name, &dataset.OpenOptions{Seed: p.Limits.Seed, MaxBytes: gp.MemoryBudget(p.Limits.Memory), Progress: c.Show})
+	d, err := dataset.Open(ctx, name, &dataset.OpenOptions{Seed: p.Seed, MaxBytes: gp.MemoryBudget(p.Memory), Progress: c.Show})
 	c.Clear()
 	if err != nil {
 		return nil, err

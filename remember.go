@@ -52,35 +52,37 @@ type fileCheck struct {
 	Bytes  int64  `json:"bytes,omitempty"` // 0 where an older version wrote it
 }
 
-// A place is where flags and a file have the same setting.
+// A place is where options and a file have the same setting.
 type place struct {
 	flag         string
-	keep, recall func()                  // from the flags to the file, and back
-	values       func() (was, is string) // of the file and of the flags
+	keep, recall func()        // from the options to the file, and back
+	was, given   func() string // of the file and of the options; "" where they say nothing
 }
 
-func placed[T any](flag string, file, flags *T) place {
-	return place{flag, func() { *file = *flags }, func() { *flags = *file }, func() (was, is string) { return fmt.Sprint(*file), fmt.Sprint(*flags) }}
+// text writes a value, or a list of values without its brackets.
+func text(v any) string { return strings.Trim(fmt.Sprint(v), "[]") }
+
+func placed[T any](flag string, file, given *T) place {
+	return place{flag, func() { *file = *given }, func() { *given = *file }, func() string { return text(*file) }, func() string { return text(*given) }}
 }
 
 // placedMap is placed of values by name, which a file lists as NAME=VALUE.
-func placedMap(flag string, cut func(string) (string, string), file *[]string, flags *map[string]string) place {
+func placedMap(flag string, cut func(string) (string, string), file *[]string, given *map[string]string) place {
 	list := func() (out []string) {
-		for _, name := range slices.Sorted(maps.Keys(*flags)) {
-			out = append(out, name+"="+(*flags)[name])
+		for _, name := range slices.Sorted(maps.Keys(*given)) {
+			out = append(out, name+"="+(*given)[name])
 		}
 		return out
 	}
 	return place{flag, func() { *file = list() }, func() {
-		*flags = nil
-		for _, text := range *file {
-			if *flags == nil {
-				*flags = map[string]string{}
-			}
-			name, value := cut(text)
-			(*flags)[name] = value
+		if *given = nil; *file != nil {
+			*given = map[string]string{}
 		}
-	}, func() (was, is string) { return fmt.Sprint(slices.Sorted(slices.Values(*file))), fmt.Sprint(list()) }}
+		for _, text := range *file {
+			name, value := cut(text)
+			(*given)[name] = value
+		}
+	}, func() string { return text(slices.Sorted(slices.Values(*file))) }, func() string { return text(list()) }}
 }
 
 // cutFirst splits NAME=VALUE at the first equals sign.
@@ -100,9 +102,9 @@ func (r *remembered) places(f *asked) []place {
 
 // Remember says where the model and the data are.
 func (p *problem) Remember(ctx context.Context) (*remembered, error) {
-	f := &p.flags.Data
+	f := &p.asked.Data
 	r := &remembered{Split: f.Split}
-	for _, s := range r.places(p.flags) {
+	for _, s := range r.places(p.asked) {
 		s.keep()
 	}
 	for _, path := range []struct {
@@ -126,7 +128,7 @@ func (p *problem) Remember(ctx context.Context) (*remembered, error) {
 		if err != nil {
 			return nil, err
 		}
-		check, known := f.bySize[full]
+		check, known := p.asked.bySize[full]
 		if !known {
 			if check.SHA256, err = inputfile.Sum(ctx, full); err != nil {
 				return nil, err
@@ -143,7 +145,7 @@ func (p *problem) Remember(ctx context.Context) (*remembered, error) {
 			r.Weight = append(r.Weight, full)
 		}
 	}
-	if f.gone {
+	if p.asked.gone {
 		was := p.Saved.Header.Remembered
 		for _, file := range was.Files {
 			if file.Path != was.Model && !slices.Contains(was.Weight, file.Path) {
@@ -180,7 +182,7 @@ func (r *remembered) recall(ctx context.Context, posterior string, f *asked, inp
 	if r == nil {
 		return nil
 	}
-	bundled, another := f.Model.held != nil, f.given("model") // asked before the file fills it in
+	bundled, another := f.network != nil, f.given("model") // asked before the file fills it in
 	if !another && r.Model != "" && !bundled {
 		for _, path := range append([]string{r.Model}, r.Weight...) {
 			if err := r.check(ctx, posterior, path, "{model}"); err != nil {
@@ -190,26 +192,25 @@ func (r *remembered) recall(ctx context.Context, posterior string, f *asked, inp
 		f.Model.File = r.Model
 	}
 	for _, s := range r.places(f) { // other data have the same columns
-		if !f.given(s.flag) {
+		given, was := s.given(), s.was()
+		if given == "" {
 			s.recall()
-			continue
 		}
-		was, is := s.values()
-		if was == is || was == "" || !slices.Contains(ofModel, s.flag) || another {
+		if given == "" || given == was || was == "" && s.flag == "output" || !slices.Contains(ofModel, s.flag) || another {
 			continue
 		}
 		flag := option.Named(s.flag)
-		fitted := "with " + option.Set(s.flag, strings.Trim(was, "[]"))
-		if was == "[]" {
+		fitted := "with " + option.Set(s.flag, was)
+		if was == "" {
 			fitted = "without " + flag
 		}
-		return job.FullErrorf("%s: it was fitted %s, and %s makes another network; leave %s out, or fit again", posterior, fitted, option.Set(s.flag, strings.Trim(is, "[]")), flag)
+		return job.FullErrorf("%s: it was fitted %s, and %s makes another network; leave %s out, or fit again", posterior, fitted, option.Set(s.flag, given), flag)
 	}
 	if f.given("data") || r.Data == "" {
 		return nil
 	}
 	if kind, _, _ := strings.Cut(r.Data, ":"); bundled && kind != "digits" || r.Data == insideData {
-		f.Data.gone, f.Data.Source = true, r.Data
+		f.gone, f.Data.Source = true, r.Data
 		return nil
 	}
 	d := &f.Data
@@ -225,15 +226,15 @@ func (r *remembered) recall(ctx context.Context, posterior string, f *asked, inp
 		}
 		info, err := os.Stat(file.Path)
 		if bySize && err == nil && info.Size() == file.Bytes && (several || info.Size() >= byRange) {
-			if d.bySize == nil {
-				d.bySize = map[string]fileCheck{}
+			if f.bySize == nil {
+				f.bySize = map[string]fileCheck{}
 			}
-			d.bySize[file.Path] = file
+			f.bySize[file.Path] = file
 			continue
 		}
 		err = r.check(ctx, posterior, file.Path, "{data}")
 		if inputs && errors.Is(err, fs.ErrNotExist) {
-			d.gone = true
+			f.gone = true
 			return nil
 		}
 		if err != nil {

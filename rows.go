@@ -126,7 +126,7 @@ func (p *Posterior) take(name string, o *ReadOptions, read func(o *dataset.Input
 		return nil, err
 	}
 	defer end()
-	asked, err := read(p.problem.Own(dataset.InputOptions{Invert: invert, MaxBytes: gp.MemoryBudget(cmp.Or(o.MaxBytes, p.problem.Limits.Memory)), Name: cmp.Or(o.Name, name)}))
+	asked, err := read(p.problem.Own(dataset.InputOptions{Invert: invert, MaxBytes: gp.MemoryBudget(cmp.Or(o.MaxBytes, p.problem.Memory)), Name: cmp.Or(o.Name, name)}))
 	if err != nil {
 		return nil, named(err)
 	}

@@ -163,7 +163,7 @@ type savedFile struct {
 
 // openSaved opens the posterior of a file. The console closes the file in the end.
 func openSaved(ctx context.Context, c *job.Job, path string, kind fileKind, f *asked) (*savedFile, error) {
-	file, err := kind.Open(ctx, path, f.Limits.Memory, f.Data.InMemory)
+	file, err := kind.Open(ctx, path, f.Fit.Memory, f.Data.InMemory)
 	if err != nil {
 		return nil, err
 	}
@@ -183,10 +183,9 @@ func openSaved(ctx context.Context, c *job.Job, path string, kind fileKind, f *a
 		k.Temperature = 1 // of an older version
 	}
 	if h.Bundle && !f.given("model") {
-		if f.Model.held, err = file.Bytes(networkSection); err != nil {
+		if f.network, err = file.Bytes(networkSection); err != nil {
 			return nil, err
 		}
-		f.Model.heldIn = path
 	}
 	if err := h.Remembered.recall(ctx, path, f, h.Inputs, kind == inducingKind); err != nil {
 		return nil, err
@@ -238,7 +237,7 @@ func (k fileKind) Open(ctx context.Context, path string, memory int64, inMemory 
 }
 
 // split is the number of the split, -1 for none.
-func (f *dataFlags) split() int {
+func (f *Data) split() int {
 	if f.Split == nil {
 		return -1
 	}
@@ -246,7 +245,7 @@ func (f *dataFlags) split() int {
 }
 
 // Split is the number of the split of the problem's data, -1 for none.
-func (p *problem) Split() int { return p.flags.Data.split() }
+func (p *problem) Split() int { return p.asked.Data.split() }
 
 func splitText(k int) string {
 	if k < 0 {

@@ -33,7 +33,7 @@ type dataScaling struct {
 
 // scalingOf decides what is done to inputs and targets: by the flags, then by the metadata of the model, then by the
 // data: see fitting. y are the training targets, in the units of the data.
-func scalingOf(ctx context.Context, c *job.Job, f *scalingFlags, m *trainedModel, t *problemTask, d *dataset.Data, train *dataset.Rows, y *mat.Dense) (*dataScaling, error) {
+func scalingOf(ctx context.Context, c *job.Job, f *FitOptions, m *trainedModel, t *problemTask, d *dataset.Data, train *dataset.Rows, y *mat.Dense) (*dataScaling, error) {
 	s := &dataScaling{pictures: d.Images(), pixels: train.Pixels(), logVariances: hasLogVariances(t.Likelihood)}
 	if m.Net != nil {
 		about := m.Net.Describe()
@@ -44,10 +44,10 @@ func scalingOf(ctx context.Context, c *job.Job, f *scalingFlags, m *trainedModel
 		return s, s.check(c, m, d, y)
 	}
 	var err error
-	if s.Inputs, s.InputsFrom, err = scaling(ctx, &f.InputMean, &f.InputSD, func(file *dataset.ScalingFile) (*dataset.Scaling, bool, error) { return file.Inputs(d.Columns) }); err != nil {
+	if s.Inputs, s.InputsFrom, err = scaling(ctx, "input", &f.InputMean, &f.InputSD, func(file *dataset.ScalingFile) (*dataset.Scaling, bool, error) { return file.Inputs(d.Columns) }); err != nil {
 		return nil, err
 	}
-	if s.Targets, s.TargetsFrom, err = scaling(ctx, &f.TargetMean, &f.TargetSD, func(file *dataset.ScalingFile) (*dataset.Scaling, bool, error) { return file.Targets(d.TargetColumns) }); err != nil {
+	if s.Targets, s.TargetsFrom, err = scaling(ctx, "target", &f.TargetMean, &f.TargetSD, func(file *dataset.ScalingFile) (*dataset.Scaling, bool, error) { return file.Targets(d.TargetColumns) }); err != nil {
 		return nil, err
 	}
 	if s.Targets != nil && !hasRealTargets(t.Likelihood) {
@@ -79,7 +79,7 @@ func scalingOf(ctx context.Context, c *job.Job, f *scalingFlags, m *trainedModel
 	case s.InputsFrom.By != nobody:
 	case f.Standardize == "no":
 		s.InputsFrom = f.standardized()
-	case f.Standardize != "auto":
+	case cmp.Or(f.Standardize, "auto") != "auto":
 		s.InputsFrom = f.standardized()
 		if s.Inputs, err = ordered(ctx, f.Standardize, train, m.wholeColumns()); err != nil {
 			return nil, err

@@ -11,20 +11,8 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// scalingFlags say what was done to inputs and targets outside the network.
-type scalingFlags struct {
-	Standardize                              string
-	InputMean, InputSD, TargetMean, TargetSD numbersFlag
-}
-
-// A numbersFlag holds numbers, or names a file with them.
-type numbersFlag struct {
-	name string
-	Numbers
-}
-
 // given tells whether there are numbers or a file.
-func (f *numbersFlag) given() bool { return f.Values != nil || f.File != "" }
+func (n *Numbers) given() bool { return n.Values != nil || n.File != "" }
 
 // text is the numbers with commas between them, or the file.
 func (n *Numbers) text() string {
@@ -41,50 +29,44 @@ func (n *Numbers) text() string {
 // isJSON tells whether a text names a file and is no list of numbers.
 func isJSON(text string) bool { return strings.HasSuffix(strings.ToLower(text), ".json") }
 
-// parseScaling checks options.
-func parseScaling(o *FitOptions) (s scalingFlags, err error) {
-	s = scalingFlags{cmp.Or(o.Standardize, "auto"), numbersFlag{"input-mean", o.InputMean}, numbersFlag{"input-sd", o.InputSD},
-		numbersFlag{"target-mean", o.TargetMean}, numbersFlag{"target-sd", o.TargetSD}}
-	if !slices.Contains(option.Values("standardize"), s.Standardize) {
-		return s, job.NotOneOf("standardize", s.Standardize, option.Values("standardize"))
+// checkScaling refuses what cannot be said of the scaling of inputs and targets.
+func (o *FitOptions) checkScaling() error {
+	if values := option.Values("standardize"); o.Standardize != "" && !slices.Contains(values, o.Standardize) {
+		return job.NotOneOf("standardize", o.Standardize, values)
 	}
-	for _, f := range []*numbersFlag{&s.InputMean, &s.InputSD, &s.TargetMean, &s.TargetSD} {
-		if f.Values != nil && f.File != "" {
-			return s, job.Usagef("%v: give numbers or a file with them, and not both", option.Named(f.name))
+	for k, pair := range [][2]*Numbers{{&o.InputMean, &o.InputSD}, {&o.TargetMean, &o.TargetSD}} {
+		kind := []string{"input", "target"}[k]
+		names := [2]option.Text{option.Named(kind + "-mean"), option.Named(kind + "-sd")}
+		for i, n := range pair {
+			switch {
+			case n.Values != nil && n.File != "":
+				return job.Usagef("%v: give numbers or a file with them, and not both", names[i])
+			case n.given() && kind == "input" && cmp.Or(o.Standardize, "auto") != "auto":
+				return job.Usagef("{standardize=%s} and %v exclude each other: both say how the inputs are scaled", o.Standardize, names[i])
+			}
 		}
-	}
-	for _, f := range []*numbersFlag{&s.InputMean, &s.InputSD} {
-		if f.given() && s.Standardize != "auto" {
-			return s, job.Usagef("{standardize=%s} and %v exclude each other: both say how the inputs are scaled", s.Standardize, option.Named(f.name))
-		}
-	}
-	for _, pair := range [][2]*numbersFlag{{&s.InputMean, &s.InputSD}, {&s.TargetMean, &s.TargetSD}} {
 		if pair[0].File != "" || pair[1].File != "" {
 			continue
 		}
 		if _, err := dataset.ScalingBy(pair[0].Values, pair[1].Values); err != nil {
-			return s, job.Usagef("%v and %v: %v", option.Named(pair[0].name), option.Named(pair[1].name), err)
+			return job.Usagef("%v and %v: %v", names[0], names[1], err)
 		}
 	}
-	return s, nil
+	return nil
 }
 
-// files are those that the options name.
-func (o *FitOptions) files() []job.FlagPath {
-	return []job.FlagPath{{Flag: "{input-mean}", Path: o.InputMean.File}, {Flag: "{input-sd}", Path: o.InputSD.File},
-		{Flag: "{target-mean}", Path: o.TargetMean.File}, {Flag: "{target-sd}", Path: o.TargetSD.File}}
-}
-
-// scaling is what two options of means and deviations say; nil where neither was given. of takes what a file holds.
-func scaling(ctx context.Context, mean, sd *numbersFlag, of func(f *dataset.ScalingFile) (*dataset.Scaling, bool, error)) (*dataset.Scaling, decision, error) {
+// scaling is what the options of means and deviations of inputs, or targets, say; nil where neither was given. of takes
+// what a file holds.
+func scaling(ctx context.Context, kind string, mean, sd *Numbers, of func(f *dataset.ScalingFile) (*dataset.Scaling, bool, error)) (*dataset.Scaling, decision, error) {
 	if !mean.given() && !sd.given() {
 		return nil, decision{}, nil
 	}
 	var names []option.Text
 	numbers := [2][]float64{mean.Values, sd.Values}
-	for i, f := range []*numbersFlag{mean, sd} {
+	for i, f := range []*Numbers{mean, sd} {
+		name := kind + []string{"-mean", "-sd"}[i]
 		if f.given() {
-			names = append(names, option.Named(f.name))
+			names = append(names, option.Named(name))
 		}
 		if f.File == "" {
 			continue
@@ -98,11 +80,11 @@ func scaling(ctx context.Context, mean, sd *numbersFlag, of func(f *dataset.Scal
 			return nil, decision{}, err
 		}
 		if !ok {
-			return nil, decision{}, option.Errorf("%v: the file has nothing on them; write \"inputs\" or \"targets\"", option.Set(f.name, f.File))
+			return nil, decision{}, option.Errorf("%v: the file has nothing on them; write \"inputs\" or \"targets\"", option.Set(name, f.File))
 		}
 		// A file has both, where the other option says nothing else.
 		for j, v := range [2][]float64{s.Mean, s.Scale} {
-			if other := []*numbersFlag{mean, sd}[j]; i == j || !other.given() {
+			if other := []*Numbers{mean, sd}[j]; i == j || !other.given() {
 				numbers[j] = v
 			}
 		}
@@ -115,7 +97,7 @@ func scaling(ctx context.Context, mean, sd *numbersFlag, of func(f *dataset.Scal
 }
 
 // standardized is the origin of what {standardize} says.
-func (s *scalingFlags) standardized() decision {
+func (s *FitOptions) standardized() decision {
 	return decision{byOption, "from " + option.Set("standardize", s.Standardize)}
 }
 

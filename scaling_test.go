@@ -83,8 +83,8 @@ func trainedWith(t *testing.T, seed uint64, likelihood, inputs string, targets b
 func (m *trained) scaling(t *testing.T, f *FitOptions) (*dataScaling, string) {
 	t.Helper()
 	var said listener
-	flags := testref.Must(parseScaling(f))(t)
-	s := testref.Must(scalingOf(t.Context(), job.New(&said), &flags, m.model, m.task, m.data, m.rows, m.y))(t)
+	require.NoError(t, f.checkScaling())
+	s := testref.Must(scalingOf(t.Context(), job.New(&said), f, m.model, m.task, m.data, m.rows, m.y))(t)
 	return s, said.String()
 }
 

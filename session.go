@@ -2,6 +2,7 @@ package funcgp
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize"
@@ -35,79 +36,25 @@ func Start(ctx context.Context, m Model, d Data, o *FitOptions) (*Session, error
 	if err := checkCheckpoint(o.Checkpoint, o.Memory); err != nil { // before the model is read
 		return nil, named(err)
 	}
-	return start(ctx, &m, &d, o, "", posteriorKind)
+	return start(ctx, Source{Model: m, Data: d, Fit: *o}, openPosterior)
 }
 
 // StartFrom reads the model and the data of a posterior that Save or gpexplain fit wrote. The options may be nil. The
 // errors are those of Open.
 func StartFrom(ctx context.Context, path string, o *OpenOptions) (*Session, error) {
-	return startFrom(ctx, path, posteriorKind, o)
+	return start(ctx, o.source(path), openPosterior)
 }
 
-// startFrom is StartFrom of a file of another kind.
-func startFrom(ctx context.Context, path string, kind fileKind, o *OpenOptions) (*Session, error) {
+// source is the file of a posterior with options, which may be nil.
+func (o *OpenOptions) source(path string) Source {
 	if o == nil {
-		o = &OpenOptions{}
+		return Source{File: path}
 	}
-	fit := o.Fit
-	if fit.Memory == 0 && fit.Progress == nil {
-		fit.Limits = o.Limits
+	x := Source{Model: o.Model, Data: o.Data, Fit: o.Fit, File: path}
+	if x.Fit.Memory == 0 && x.Fit.Progress == nil {
+		x.Fit.Limits = o.Limits
 	}
-	return start(ctx, &o.Model, &o.Data, &fit, path, kind)
-}
-
-// Check refuses options that are wrong without opening a file but to tell whether built-in data have so many rows. file
-// is that of a posterior, beside which they are given; "" is none. Any may be nil.
-func Check(m *Model, d *Data, o *FitOptions, file string) error {
-	if m == nil {
-		m = &Model{}
-	}
-	if d == nil {
-		d = &Data{}
-	}
-	if o == nil {
-		o = &FitOptions{}
-	}
-	_, err := flagsOf(m, d, o, file)
-	return named(err)
-}
-
-// flagsOf are options that were checked.
-func flagsOf(m *Model, d *Data, o *FitOptions, file string) (f *asked, err error) {
-	f = &asked{Model: modelFlags{Model: *m}, Data: dataFlags{Data: *d}, Task: taskFlags{FitOptions: *o}}
-	if d.X != nil {
-		if f.Data.Held, err = held(d, m.Network); err != nil {
-			return nil, err
-		}
-	}
-	if err := o.checkWays(file); err != nil {
-		return nil, err
-	}
-	return f, f.Check(file)
-}
-
-func start(ctx context.Context, m *Model, d *Data, o *FitOptions, path string, kind fileKind) (*Session, error) {
-	return openSession(ctx, m, d, o, path, func(c *job.Job, f *asked) (*problem, error) {
-		return openFile(ctx, c, f, path, kind)
-	})
-}
-
-// openSession reads a model and data, or those of the file of a posterior, in a way of its own.
-func openSession(ctx context.Context, m *Model, d *Data, o *FitOptions, path string, open func(c *job.Job, f *asked) (*problem, error)) (*Session, error) {
-	f, err := flagsOf(m, d, o, path)
-	if err != nil {
-		return nil, named(err)
-	}
-	s := &Session{options: *o, file: path, job: job.FromContext(ctx), held: m.Network != nil || d.X != nil}
-	if o.Progress != nil {
-		s.job.Listener = job.Progress(o.Progress)
-	}
-	s.job.Force = s.job.Force || o.Force
-	if s.problem, err = open(s.job, f); err != nil {
-		s.Close()
-		return nil, s.named(err)
-	}
-	return s, nil
+	return x
 }
 
 // A Source is one of several networks.
@@ -121,29 +68,63 @@ type Source struct {
 // StartEach starts a session of each of several networks, which must be about the same function of the same rows, so that
 // ExplainMean can explain the mean of their posteriors. Data that are the same are read once.
 func StartEach(ctx context.Context, sources []Source) ([]*Session, error) {
-	c := job.FromContext(ctx)
-	list := make([]*Session, len(sources))
-	of := make([]openSource, len(sources))
+	return startEach(ctx, sources, openPosterior)
+}
+
+// An opener reads the model and the data of a session.
+type opener func(ctx context.Context, c *job.Job, f *asked) (*problem, error)
+
+// start is startEach of one source.
+func start(ctx context.Context, x Source, open opener) (*Session, error) {
+	list, err := startEach(ctx, []Source{x}, open)
+	if err != nil {
+		return nil, err
+	}
+	return list[0], nil
+}
+
+// startEach is StartEach of sources that are opened in a way of their own.
+func startEach(ctx context.Context, sources []Source, open opener) ([]*Session, error) {
+	c, shared, several := job.FromContext(ctx), new(sharedData), len(sources) > 1
+	options := make([]*asked, len(sources))
 	for k := range sources {
 		x := &sources[k]
-		f, err := flagsOf(&x.Model, &x.Data, &x.Fit, x.File)
-		if err != nil {
+		var err error
+		if options[k], err = checked(&x.Model, &x.Data, &x.Fit, x.File); err != nil {
 			return nil, named(err)
 		}
-		of[k] = openSource{Flags: f, Posterior: x.File}
-		list[k] = &Session{options: x.Fit, file: x.File, job: c, held: x.Model.Network != nil || x.Data.X != nil}
 		if x.Fit.Progress != nil {
 			c.Listener = job.Progress(x.Fit.Progress)
 		}
-		c.Force = c.Force || x.Fit.Force
+		if several {
+			options[k].shared = shared
+		}
 	}
-	problems, warned, err := openSeveral(ctx, c, of)
-	if err != nil {
-		c.Close()
-		return nil, named(withLessMemory(err, sources[0].File != ""))
-	}
-	for k, s := range list {
-		s.problem, s.several, s.warned = problems[k], true, warned[k]
+	var list []*Session
+	for k, x := range sources {
+		s := &Session{options: x.Fit, file: x.File, job: c, held: x.Model.Network != nil || x.Data.X != nil, several: several}
+		before := c.Warnings
+		if several {
+			c.Warnings = nil
+		}
+		var err error
+		s.problem, err = open(ctx, c, options[k])
+		for _, other := range list {
+			if err != nil {
+				break
+			}
+			a, b := other.problem.Model, s.problem.Model
+			if err = s.problem.alike(other.problem); err == nil && (a.Path == "" && b.Path == "" || a.Path != "" && job.SameFile(a.Path, b.Path)) {
+				err = fmt.Errorf("%s and %s are posteriors of the same network, %s; the mean needs one of each network", other.file, s.file, b.Name)
+			}
+		}
+		if err != nil {
+			s.Close()
+			return nil, s.named(err)
+		}
+		if list = append(list, s); several {
+			s.warned, c.Warnings = c.Warnings, before
+		}
 	}
 	return list, nil
 }

@@ -79,7 +79,7 @@ func (p *problem) SavedFlags(ctx context.Context) (map[string]string, error) {
 	if p.Saved != nil {
 		return p.Saved.Header.Flags, nil
 	}
-	out, texts := map[string]string{}, p.flags.texts()
+	out, texts := map[string]string{}, p.asked.texts()
 	for _, s := range settings {
 		text := texts[s.flag]
 		if text == "" || s.flag == "calibrate" { // which a fit with other rows may change
@@ -142,14 +142,15 @@ func (v *savedFile) agree(ctx context.Context, f *asked, kind fileKind) error {
 			return v.differs(s.flag, text, said)
 		}
 	}
-	f.Task, f.scaling, f.outputs = taskFlags{}, scalingFlags{}, outputFlags{}
-	f.Data.Classes, f.Data.classList = nil, nil
+	o := &f.Fit
+	f.Fit = FitOptions{Limits: o.Limits, Seed: o.Seed, Force: o.Force}
+	f.Data.Classes = nil
 	return nil
 }
 
 // agreeRows refuses flags that name other training rows than the file. Of a file with the training rows inside there
 // are no others, among which they would be the first.
-func (v *savedFile) agreeRows(ctx context.Context, f *dataFlags, t *problemTask, d *dataset.Data, train *dataset.Rows) error {
+func (v *savedFile) agreeRows(ctx context.Context, f *Data, t *problemTask, d *dataset.Data, train *dataset.Rows) error {
 	said := "its " + job.Count(train.Len()) + " training rows"
 	if f.TrainFile != "" {
 		if rows, err := dataset.ReadRows(ctx, f.TrainFile); err != nil || slices.Equal(rows, train.Index) {

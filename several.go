@@ -1,14 +1,11 @@
 package funcgp
 
 import (
-	"context"
-	"fmt"
 	"slices"
 
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/option"
-	"github.com/funcgp/funcgp/linearize"
 )
 
 // sharedData are the data that the problems of several networks share where they read them alike.
@@ -17,40 +14,8 @@ type sharedData struct {
 	data *dataset.Data
 }
 
-// A openSource of a problem is one network: its options, and the file of its saved posterior, "" where one is fitted.
-type openSource struct {
-	Flags     *asked
-	Posterior string
-}
-
-// openSeveral opens the problems of several networks, which must be about the same function of the same rows. warned
-// are what is said on reading each.
-func openSeveral(ctx context.Context, c *job.Job, sources []openSource) (list []*problem, warned []linearize.Warnings, err error) {
-	var shared sharedData
-	for _, s := range sources {
-		s.Flags.Data.shared = &shared
-		before := c.Warnings
-		c.Warnings = nil
-		p, err := openProblem(ctx, c, s.Flags, s.Posterior)
-		warned, c.Warnings = append(warned, c.Warnings), before
-		if err != nil {
-			return nil, nil, err
-		}
-		for k, other := range list {
-			if err := p.Alike(other); err != nil {
-				return nil, nil, err
-			}
-			if p.Model.Path == "" && other.Model.Path == "" || p.Model.Path != "" && job.SameFile(p.Model.Path, other.Model.Path) {
-				return nil, nil, fmt.Errorf("%s and %s are posteriors of the same network, %s; the mean needs one of each network", sources[k].Posterior, s.Posterior, p.Model.Name)
-			}
-		}
-		list = append(list, p)
-	}
-	return list, warned, nil
-}
-
-// Alike returns an error unless the problems are about outputs of the same meaning and the same training rows.
-func (p *problem) Alike(q *problem) error {
+// alike returns an error unless the problems are about outputs of the same meaning and the same training rows.
+func (p *problem) alike(q *problem) error {
 	a, b := q.Model.Name, p.Model.Name
 	differ := func(format string, args ...any) error {
 		return option.Errorf("%s and %s cannot be averaged: %s", a, b, option.Textf(format, args...))
@@ -77,8 +42,8 @@ func (p *problem) Alike(q *problem) error {
 	return nil
 }
 
-// SameOutputs returns an error unless the same classes are told apart.
-func (p *problem) SameOutputs(q *problem) error {
+// sameOutputs returns an error unless the same classes are told apart.
+func (p *problem) sameOutputs(q *problem) error {
 	a, b := q.Task.Grouping.Report(), p.Task.Grouping.Report()
 	if (a == nil) != (b == nil) || a != nil && !slices.Equal(a.Kept, b.Kept) {
 		return option.Errorf("%s and %s have other most probable classes; name those to tell apart with {outputs} LIST", q.Model.Name, p.Model.Name)

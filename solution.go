@@ -176,7 +176,7 @@ func (f *fit) start() error {
 	if o.Method, err = o.Method.withDefaults(p); err != nil {
 		return err
 	}
-	if f.resume, err = readCheckpoint(o.Checkpoint, p.Limits.Memory); err != nil {
+	if f.resume, err = readCheckpoint(o.Checkpoint, p.Memory); err != nil {
 		return err
 	}
 	if f.resume != nil {
@@ -277,7 +277,7 @@ func (f *fit) linearize(ctx context.Context, keep bool) error {
 		return err
 	}
 	for _, err := range f.alarms {
-		if w := linearize.WarningOf(err); w.Code == "class-order" && !f.con.Force {
+		if w := linearize.WarningOf(err); w.Code == "class-order" && !f.problem.asked.Fit.Force {
 			what, give, _ := strings.Cut(string(option.Of(err)), " No answer is to be trusted. ")
 			return job.FullErrorf("%s: o%s; g%s, or {force} to answer nevertheless", f.problem.Model.Name, option.Text(strings.TrimSuffix(what[1:], ".")), option.Text(strings.TrimSuffix(give[1:], ".")))
 		}

@@ -21,7 +21,7 @@ func (q *solution) header(ctx context.Context, r result.Fit) (savedHeader, func(
 	p, e, t := q.Problem, q.Problem.Examples, q.Problem.Task
 	classes, names := t.Ungrouped()
 	head := savedHeader{Rows: job.FormatRows(e.Train.Index), Likelihood: t.Likelihood.Name(), Classes: classes, ClassNames: slices.Concat(names, t.LabelNames), Grouped: t.Grouping.Report(), Noise: t.Noise,
-		Prior: q.precision, ClassWeights: t.ClassWeightsText(), Smoothing: t.Loss.Smoothing, Seed: p.Limits.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
+		Prior: q.precision, ClassWeights: t.ClassWeightsText(), Smoothing: t.Loss.Smoothing, Seed: p.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
 		Bound: q.Evidence.Bound, Fit: q.fileFit(p, r), Split: p.Split(), Scaling: e.Scaling.Saved(), Network: q.network}
 	prior, writePrior := t.SavedPrior(p.Model, q.precision)
 	head.GroupedPrior = prior
@@ -190,7 +190,7 @@ func load(ctx context.Context, c *job.Job, p *problem) (*solution, error) {
 	}
 	s, n := solverOf(f.Method), p.Examples.Train.Len()
 	if s.held != nil { // the others plan for themselves
-		if err := planWhole("a saved posterior", p.Limits.Memory, wholeBytes(s.held(p, n, len(h.Inducing), how.inducingOutputs(p.Model.Outputs)))); err != nil {
+		if err := planWhole("a saved posterior", p.Memory, wholeBytes(s.held(p, n, len(h.Inducing), how.inducingOutputs(p.Model.Outputs)))); err != nil {
 			return nil, err
 		}
 	}

@@ -18,7 +18,7 @@ func planInducing(_ *job.Job, p *problem, o *FitOptions, heldOut *dataset.Rows) 
 	if o.Method.takesRows() {
 		unit = gp.InducingPairs
 	}
-	return gp.CheckMemory("a sparse posterior", unit, o.Method.Inducing, p.Limits.Memory, sparseBytes(p, o, heldOut))
+	return gp.CheckMemory("a sparse posterior", unit, o.Method.Inducing, p.Memory, sparseBytes(p, o, heldOut))
 }
 
 // sparseBytes is the memory of a posterior with m inducing examples, or rows: these count as the examples that have as

@@ -51,7 +51,7 @@ func (f *fit) overParameters(ctx context.Context) (*solution, error) {
 	q.weights, q.structure, q.Evidence = w, structure, w.EvidenceAtTheta()
 	if q.predictive == "bnn" {
 		q.bnn = weightspace.NewBNN(p.Model.Net, w)
-		q.bnn.Samples, q.bnn.Seed = cmp.Or(f.asked.Samples, 1000), p.Limits.Seed
+		q.bnn.Samples, q.bnn.Seed = cmp.Or(f.asked.Samples, 1000), p.Seed
 	}
 	return q, f.con.EndPart(ctx, "kernel")
 }

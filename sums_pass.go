@@ -191,7 +191,7 @@ func (s *sumsPass) part(ctx context.Context, part shard.Part) (*shard.Shard, err
 	of := p.Part(lo, hi)
 	// Refuse sums and sites that do not fit.
 	c, n, bytes := p.Model.Outputs, hi-lo, p.Model.Net.BatchBytes
-	if err := gp.CheckMemory("the sums of a part of the training rows", gp.InducingExamples, s.base.Inducing().Len(), p.Limits.Memory, func(m int) int64 {
+	if err := gp.CheckMemory("the sums of a part of the training rows", gp.InducingExamples, s.base.Inducing().Len(), p.Memory, func(m int) int64 {
 		return wholeBytes(float64(sparse.RowBytes(elementRows(s.fit.asked.Method.takesRows(), m, c), n, c, false)) + float64(bytes(m)) + 2*float64(bytes(min(n, linearize.Tile(c)))))
 	}); err != nil {
 		return nil, err
@@ -293,7 +293,7 @@ func mergePass(ctx context.Context, c *job.Job, p *problem, inducing, calibrate 
 	case from.File != "" && sum != from.SHA:
 		return nil, job.FullErrorf("%s: these are not the inducing examples of the parts (SHA-256 %.12s…, was %.12s…); give {inducing-file} with the file that they were computed with", s.file, sum, from.SHA)
 	}
-	file, err := inducingKind.Open(ctx, s.file, p.Limits.Memory, false)
+	file, err := inducingKind.Open(ctx, s.file, p.Memory, false)
 	if err != nil {
 		return nil, err
 	}

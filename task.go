@@ -199,16 +199,17 @@ func (t *problemTask) NoiseGiven() bool { return t.NoiseFrom.By == byOption }
 func (t *problemTask) NoiseRecorded() bool { return t.NoiseFrom.By == byModel }
 
 // chooseTask decides by the flags, then by the metadata of the model, then by the data.
-func chooseTask(c *job.Job, f *taskFlags, data *dataFlags, m *trainedModel, d *dataset.Data) (*problemTask, error) {
+func chooseTask(c *job.Job, a *asked, m *trainedModel, d *dataset.Data) (*problemTask, error) {
 	// Ask the flags, then the metadata. Where labels are words, names are classes. Flags that contradict the metadata
 	// are an error.
+	f, data := &a.Fit, &a.Data
 	var w wanted
 	var err error
-	w.names, w.from = data.classNames, "{classes}"
+	w.names, w.from = data.ClassNames, "{classes}"
 	if w.names == nil {
 		w.names = m.Meta.ClassNames
 	}
-	if w.classes, err = data.labels(d); err != nil {
+	if w.classes, err = labelsOf("{classes}", data.Classes, d); err != nil {
 		return nil, err
 	}
 	recorded := m.Meta.Classes
@@ -219,12 +220,12 @@ func chooseTask(c *job.Job, f *taskFlags, data *dataFlags, m *trainedModel, d *d
 				return nil, err
 			}
 		}
-		named, err := labelsOf("{class-names}", data.classNames, d)
+		named, err := labelsOf("{class-names}", data.ClassNames, d)
 		if err != nil {
 			return nil, err
 		}
 		for k, name := range d.Names { // without --classes the words are all the classes
-			if named != nil && data.classList == nil && !slices.Contains(named, k) {
+			if named != nil && data.Classes == nil && !slices.Contains(named, k) {
 				return nil, option.Errorf("{class-names=%s}: %s has rows of the class %s too; name it, or keep some classes with {classes}", job.JoinNames(data.ClassNames), d.Source, name)
 			}
 		}
@@ -276,9 +277,9 @@ func chooseTask(c *job.Job, f *taskFlags, data *dataFlags, m *trainedModel, d *d
 	}
 	if !hasClasses(t.Likelihood) {
 		labels := map[bool]string{true: "bernoulli", false: "categorical"}[m.Outputs == 1]
-		if data.classList != nil || data.classNames != nil {
+		if data.Classes != nil || data.ClassNames != nil {
 			flag := option.Text("{classes}")
-			if data.classList == nil {
+			if data.Classes == nil {
 				flag = "{class-names}"
 			}
 			remedy := option.Text("leave it out")
@@ -342,12 +343,12 @@ func chooseTask(c *job.Job, f *taskFlags, data *dataFlags, m *trainedModel, d *d
 
 // labelNames are the names of labels of which a row has any number, one for each output: those that are wanted, else the
 // target columns, else numbers.
-func labelNames(w *wanted, m *trainedModel, d *dataset.Data, data *dataFlags, likelihood string) ([]string, error) {
+func labelNames(w *wanted, m *trainedModel, d *dataset.Data, data *Data, likelihood string) ([]string, error) {
 	columns := d.TargetColumns
 	switch {
 	case d.Train.Width() == 1:
 		return nil, option.Errorf("%s has %d outputs, but the %s likelihood is for one, or for a label of each; give {likelihood=categorical}, or name the %d columns of the labels with {target}", m.Name, m.Outputs, likelihood, m.Outputs)
-	case data.classList != nil:
+	case data.Classes != nil:
 		return nil, option.Errorf("{classes} is for one class a row, but the rows of %s have several labels; leave it out", d.Source)
 	case w.names != nil && len(w.names) != m.Outputs:
 		return nil, option.Errorf("%d names of labels (%s), but %s has %d outputs; give {class-names} one for each", len(w.names), job.Cut(job.JoinNames(w.names), 40), m.Name, m.Outputs)

@@ -44,16 +44,16 @@ type trainedModel struct {
 }
 
 // readModel reads the network and its metadata. Warnings on reading it go to the console.
-func readModel(ctx context.Context, c *job.Job, f *modelFlags) (*trainedModel, error) {
+func readModel(ctx context.Context, c *job.Job, a *asked) (*trainedModel, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	m := &trainedModel{Name: builtinName}
-	held := builtin
-	if f.held != nil {
-		m.Name, held = f.heldIn, f.held
+	f, held := &a.Model, builtin
+	if a.network != nil {
+		m.Name, held = a.posterior, a.network
 	}
-	o := &network.ReadOptions{Freeze: f.Freeze, Learn: f.Learn, Output: f.Output, Bind: f.Bind, MaxMemory: f.Memory}
+	o := &network.ReadOptions{Freeze: f.Freeze, Learn: f.Learn, Output: f.Output, Bind: f.Bind, MaxMemory: a.Fit.Memory}
 	var err error
 	switch {
 	case f.Network != nil:

@@ -27,16 +27,16 @@ func openToTrain(ctx context.Context, c *job.Job, f *asked, net *Trainee) (*prob
 	if net.Autoencoder {
 		return f.autoencoder(ctx, c, m, net.Plan)
 	}
-	d, err := openData(ctx, c, &f.Data, &f.Model, &f.Task, &trainedModel{Meta: m.Meta}, f.Limits.Memory)
+	d, err := openData(ctx, c, f, &trainedModel{Meta: m.Meta})
 	if err != nil {
 		return nil, err
 	}
 	if m.Outputs == 0 {
-		classes, err := f.Data.labels(d)
+		classes, err := labelsOf("{classes}", f.Data.Classes, d)
 		if err != nil {
 			return nil, err
 		}
-		m.Outputs = suitable(d, f.Task.Likelihood, classes)
+		m.Outputs = suitable(d, f.Fit.Likelihood, classes)
 	}
 	return f.problem(ctx, c, m, d, nil, nil, func(n int) error {
 		if net.Plan == nil {

@@ -33,7 +33,7 @@ type TrainingSet struct {
 // OpenToTrain reads data for a network that is still to be trained, with its test rows, so that a fault in them does not
 // cost the training. The options may be nil; those of a likelihood, a prior and a scaling are what the training takes.
 func OpenToTrain(ctx context.Context, d Data, o *FitOptions, net *Trainee) (*TrainingSet, error) {
-	s, err := openTraining(ctx, &Model{}, &d, o, net.Autoencoder, func(c *job.Job, f *asked) (*problem, error) {
+	s, err := openTraining(ctx, Model{}, d, o, net.Autoencoder, func(ctx context.Context, c *job.Job, f *asked) (*problem, error) {
 		return openToTrain(ctx, c, f, net)
 	})
 	if err != nil || s.session.problem.Examples.TestPart().Len() == 0 {
@@ -54,16 +54,16 @@ func OpenToTrain(ctx context.Context, d Data, o *FitOptions, net *Trainee) (*Tra
 // OpenAutoencoder reads a trained autoencoder, whose head is part of it, and its data, whose targets are their inputs.
 // decoder is the file of the decoder where the model is the encoder alone; "" where it is both. The options may be nil.
 func OpenAutoencoder(ctx context.Context, m Model, d Data, o *FitOptions, decoder string) (*TrainingSet, error) {
-	return openTraining(ctx, &m, &d, o, true, func(c *job.Job, f *asked) (*problem, error) {
+	return openTraining(ctx, m, d, o, true, func(ctx context.Context, c *job.Job, f *asked) (*problem, error) {
 		return openAutoencoder(ctx, c, f, decoder)
 	})
 }
 
-func openTraining(ctx context.Context, m *Model, d *Data, o *FitOptions, autoencoder bool, open func(c *job.Job, f *asked) (*problem, error)) (*TrainingSet, error) {
+func openTraining(ctx context.Context, m Model, d Data, o *FitOptions, autoencoder bool, open opener) (*TrainingSet, error) {
 	if o == nil {
 		o = &FitOptions{}
 	}
-	s, err := openSession(ctx, m, d, o, "", open)
+	s, err := start(ctx, Source{Model: m, Data: d, Fit: *o}, open)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,11 @@ func openTraining(ctx context.Context, m *Model, d *Data, o *FitOptions, autoenc
 // IsAutoencoder tells whether the file of a model records that it is an autoencoder. What is wrong with the file, opening
 // it says.
 func IsAutoencoder(ctx context.Context, m Model, l Limits) bool {
-	return isAutoencoder(ctx, &modelFlags{Model: m, Memory: l.Memory})
+	if m.File == "" {
+		return false
+	}
+	net, err := network.ReadONNXFile(ctx, m.File, &network.ReadOptions{MaxMemory: l.Memory})
+	return err == nil && net.Metadata()[keyCode] != ""
 }
 
 // Close closes the files of the data.

@@ -19,13 +19,13 @@ import (
 
 // chooseRows picks the training rows of the data by the saved posterior where there is one, else by the flags, else by
 // what the model records if it was trained on these data; else it takes all.
-func chooseRows(ctx context.Context, c *job.Job, f *dataFlags, m *trainedModel, t *problemTask, d *dataset.Data, saved *savedFile) (*dataset.Rows, error) {
+func chooseRows(ctx context.Context, c *job.Job, f *asked, m *trainedModel, t *problemTask, d *dataset.Data, saved *savedFile) (*dataset.Rows, error) {
 	if saved != nil {
 		// Whether they are those that the posterior was fitted on is checked when it is loaded.
 		rows, ok := job.ParseRows(saved.Header.Rows, d.Train.Len())
 		if ok {
 			if train, err := d.Train.Pick(t.Classes, rows, ""); err == nil {
-				return train, saved.agreeRows(ctx, f, t, d, train)
+				return train, saved.agreeRows(ctx, &f.Data, t, d, train)
 			}
 		}
 		return nil, option.Errorf("%s: its posterior is of other training rows than those of %s; give {data} that it was fitted on, or fit it again by {fit with-inputs}", saved.path, d.Source)
@@ -35,12 +35,12 @@ func chooseRows(ctx context.Context, c *job.Job, f *dataFlags, m *trainedModel, 
 	var err error
 	recorded := false
 	switch {
-	case f.TrainFile != "":
-		if rows, err = dataset.ReadRows(ctx, f.TrainFile); err != nil {
+	case f.Data.TrainFile != "":
+		if rows, err = dataset.ReadRows(ctx, f.Data.TrainFile); err != nil {
 			return nil, err
 		}
-		from = option.Plain(f.TrainFile)
-	case f.TrainCount == 0 && m.Meta.Rows != "":
+		from = option.Plain(f.Data.TrainFile)
+	case f.Data.TrainCount == 0 && m.Meta.Rows != "":
 		if m.Meta.Data != fingerprint(d.Train) {
 			c.Warn(job.NewWarning("other-data", math.NaN(), math.NaN(), "Choose rows by {train-count} or {train-index}.",
 				"%s was trained on other data than %s. The training rows it records are not used.", m.Name, d.Source))
@@ -55,7 +55,7 @@ func chooseRows(ctx context.Context, c *job.Job, f *dataFlags, m *trainedModel, 
 	if rows != nil {
 		train, err = d.Train.Pick(t.Classes, rows, from)
 	} else {
-		train, err = d.Train.Select(t.Classes, f.TrainCount)
+		train, err = d.Train.Select(t.Classes, f.Data.TrainCount)
 	}
 	if e := (*dataset.Error)(nil); recorded && errors.As(err, &e) {
 		e.Remedy = "the model records it as a training row; give {train-count} or {train-index} for others"
@@ -77,8 +77,8 @@ const mostLeftOut = .01
 // leftOutKnown tells whether rows of other labels are left out on purpose: by --classes, also of the fit whose
 // posterior is saved, or by a training of an older version, which does not say what it left out, of these data or of
 // numbers for labels; and of pictures, whose labels are numbers of a known set.
-func leftOutKnown(f *dataFlags, m *trainedModel, d *dataset.Data, saved *savedFile) bool {
-	return f.classList != nil || m.Path == "" || d.Images() && d.Names == nil && m.Meta.Classes != nil ||
+func leftOutKnown(f *Data, m *trainedModel, d *dataset.Data, saved *savedFile) bool {
+	return f.Classes != nil || m.Path == "" || d.Images() && d.Names == nil && m.Meta.Classes != nil ||
 		saved != nil && (saved.Header.Flags == nil || saved.Header.Flags["classes"] != "") ||
 		m.Meta.others == nil && m.Meta.Data != "" && (d.Names == nil || m.Meta.Data == fingerprint(d.Train))
 }

@@ -48,7 +48,7 @@ func (q *solution) Validate(ctx context.Context, c *job.Job, p *problem, toleran
 	}
 	if !isSparse(q.How.Name) {
 		// Weight space takes the Jacobian of all test rows at once.
-		if err := planWhole(fmt.Sprintf("the Jacobian of %d test rows", test.Len()), p.Limits.Memory, p.Model.Net.BatchBytes(test.Len())); err != nil {
+		if err := planWhole(fmt.Sprintf("the Jacobian of %d test rows", test.Len()), p.Memory, p.Model.Net.BatchBytes(test.Len())); err != nil {
 			return nil, err
 		}
 	}

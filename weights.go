@@ -86,7 +86,7 @@ func parseClassWeights(text string) (*classWeights, error) {
 	if text == balanced {
 		return &classWeights{balanced: true}, nil
 	}
-	fields, err := job.SplitNames(text)
+	fields, err := job.SplitNames(norm.NFC.String(text))
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (w *classWeights) String() string {
 }
 
 // setLoss takes the loss of the training from the flags, else from what the model says.
-func (t *problemTask) setLoss(f *taskFlags, m *trainedModel, d *dataset.Data, train *dataset.Rows) error {
+func (t *problemTask) setLoss(f *FitOptions, m *trainedModel, d *dataset.Data, train *dataset.Rows) error {
 	switch {
 	case t.Classes != nil && f.LabelSmoothing != nil:
 		t.Loss.Smoothing = *f.LabelSmoothing
@@ -145,8 +145,12 @@ func (t *problemTask) setLoss(f *taskFlags, m *trainedModel, d *dataset.Data, tr
 }
 
 // setClassWeights takes the weights of the classes from a flag, else from what the model says.
-func (t *problemTask) setClassWeights(f *taskFlags, m *trainedModel, d *dataset.Data, train *dataset.Rows) error {
-	w, from, flag := f.classWeights, orderedBy("class-weights"), option.Set("class-weights", f.ClassWeights)
+func (t *problemTask) setClassWeights(f *FitOptions, m *trainedModel, d *dataset.Data, train *dataset.Rows) error {
+	w, err := parseClassWeights(f.ClassWeights)
+	if err != nil {
+		return err
+	}
+	from, flag := orderedBy("class-weights"), option.Set("class-weights", f.ClassWeights)
 	if w == nil {
 		w, from, flag = m.Meta.classWeights, fromMetadata, m.metadataEntry(keyClassWeights)
 	}
@@ -154,7 +158,7 @@ func (t *problemTask) setClassWeights(f *taskFlags, m *trainedModel, d *dataset.
 		return nil
 	}
 	if !hasClasses(t.Likelihood) {
-		if f.classWeights == nil {
+		if f.ClassWeights == "" {
 			return nil // of a training on labels
 		}
 		return option.Errorf("%s is for labels, but %s has the %s likelihood; leave it out", flag, m.Name, t.Likelihood.Name())

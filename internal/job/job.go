@@ -63,9 +63,7 @@ type Job struct {
 	Args []string
 	// Strict makes an error of the first alarm.
 	Strict bool
-	// Force fits networks whose outputs are for the classes in another order, which is an error otherwise.
-	Force bool
-	Words option.Words // of who asked, for notes and warnings
+	Words  option.Words // of who asked, for notes and warnings
 
 	Listener Listener // nil hears nothing
 

@@ -73,7 +73,7 @@ func Problem(c *cobra.Command, con *console.Console, s *Common, withModel bool) 
 	f.StringVar(&o.ClassWeights, "class-weights", "", help("class-weights"))
 	OptionalFloat(c, &o.LabelSmoothing, "label-smoothing", help("label-smoothing"))
 	if withModel {
-		f.BoolVar(&con.Force, "force", false, help("force"))
+		f.BoolVar(&o.Force, "force", false, help("force"))
 		f.StringVar(&o.Prior.File, "prior", "", help("prior"))
 	}
 	OptionalFloat(c, &o.NoiseVariance, "noise-variance", help("noise-variance"))
@@ -234,7 +234,6 @@ func CheckProblem(c *cobra.Command, s *Common) error {
 	if set.Changed("posterior") {
 		s.File = posterior
 	}
-	o.Force = s.console.Force
 	return funcgp.Check(&s.Model, &s.Data, o, posterior)
 }
 
