@@ -7,6 +7,7 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/option"
+	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/sparse"
 	"github.com/funcgp/funcgp/sparse/shard"
 )
@@ -15,8 +16,12 @@ import (
 // common is the match, the mode there and the inducing examples, of a file that gpexplain fit --select-only or Save
 // wrote. Merge makes a posterior of all parts. One goroutine at a time uses it.
 type Pass struct {
-	job  *job.Job
-	pass *sumsPass
+	fit      *fit
+	base     *sparse.Projected
+	inducing *sparse.Inducing
+	file     string     // of the inducing examples; "" where they were selected here
+	move     []float64  // v* − θ*, P, at whose function the sites are
+	named    *namedFile // once a part was written
 }
 
 // OpenPass opens the file of a pass, with its model and data. The options may be nil. Files that are missing or have
@@ -25,23 +30,25 @@ func OpenPass(ctx context.Context, path string, o *OpenOptions) (*Pass, error) {
 	if path == "" {
 		return nil, named(option.Errorf("OpenPass takes the file of a pass, which Pass.Save or {fit select-only} wrote"))
 	}
-	s, err := start(ctx, o.source(path), func(ctx context.Context, c *job.Job, f *asked) (*problem, error) {
-		return openFile(ctx, c, f, inducingKind)
-	})
+	s, err := start(ctx, o.source(path), inducingKind.open)
 	if err != nil {
 		return nil, err
 	}
-	pass, err := loadPass(ctx, s.job, s.problem)
+	pass, err := passOf(ctx, s.job, s.problem, "none")
+	if err == nil {
+		pass.file = path
+		err = pass.load(ctx, s.problem.Saved.File)
+	}
 	return s.pass(pass, err)
 }
 
 // pass is a pass of the session, which is closed where err is not nil.
-func (s *Session) pass(pass *sumsPass, err error) (*Pass, error) {
+func (s *Session) pass(pass *Pass, err error) (*Pass, error) {
 	if err != nil {
 		s.Close()
 		return nil, named(err)
 	}
-	return &Pass{s.job, pass}, nil
+	return pass, nil
 }
 
 // NewPass finds the match and the mode, and chooses the inducing examples, as Fit of method nystrom does: the same options
@@ -50,37 +57,48 @@ func NewPass(ctx context.Context, m Model, d Data, o *FitOptions) (*Pass, error)
 	if o == nil {
 		o = &FitOptions{}
 	}
-	fit := *o
-	if fit.Method.Name = cmp.Or(fit.Method.Name, "nystrom"); fit.Method.Name != "nystrom" {
-		return nil, named(job.NotOneOf("method", fit.Method.Name, []string{"nystrom"}))
+	asked := *o
+	if asked.Method.Name = cmp.Or(asked.Method.Name, "nystrom"); asked.Method.Name != "nystrom" {
+		return nil, named(job.NotOneOf("method", asked.Method.Name, []string{"nystrom"}))
 	}
-	s, err := Start(ctx, m, d, &fit)
+	s, err := Start(ctx, m, d, &asked)
 	if err != nil {
 		return nil, err
 	}
 	p, err := s.problem.Grouped(ctx, s.job)
-	var pass *sumsPass
-	if err == nil {
-		pass, err = newPass(ctx, s.job, p, &fit)
+	if err != nil {
+		return s.pass(nil, err)
 	}
-	return s.pass(pass, err)
+	pass := &Pass{fit: &fit{con: s.job, problem: p, asked: asked, shards: true}}
+	return s.pass(pass, pass.selectInducing(ctx))
 }
 
 // Close closes the files. The pass must not be used any more.
-func (s *Pass) Close() { s.job.Close() }
+func (s *Pass) Close() { s.fit.con.Close() }
 
 // Len is the number of training rows.
-func (s *Pass) Len() int { return s.pass.Len() }
+func (s *Pass) Len() int { return s.fit.problem.Examples.Train.Len() }
 
 // Identity is what all parts must have in common, whichever process computes them.
 func (s *Pass) Identity(ctx context.Context) (shard.Identity, error) {
-	id, err := s.pass.Identity(ctx)
-	return id, named(err)
+	if err := s.name(ctx); err != nil {
+		return shard.Identity{}, named(err)
+	}
+	return s.named.identity, nil
 }
 
 // Save writes the inducing examples, with the match and the mode, to a file for OpenPass. The report has no part.
 func (s *Pass) Save(ctx context.Context, path string) (*result.Part, error) {
-	if err := s.pass.Save(ctx, path); err != nil {
+	head, prior, err := s.header(ctx)
+	if err == nil {
+		err = inducingKind.Write(path, func(w *store.Writer) error {
+			w.JSON("header", head)
+			prior(w)
+			w.Floats("mode.move", s.move)
+			return s.base.Save(w)
+		})
+	}
+	if err != nil {
 		return nil, named(err)
 	}
 	return s.report(path), nil
@@ -88,26 +106,34 @@ func (s *Pass) Save(ctx context.Context, path string) (*result.Part, error) {
 
 // WritePart computes a part and writes it to a file. A part without rows is an error.
 func (s *Pass) WritePart(ctx context.Context, part shard.Part, path string) (*result.Part, error) {
-	lo, hi, err := s.pass.WritePart(ctx, part, path)
+	done, err := s.part(ctx, part)
+	if err == nil {
+		err = s.write(done, path)
+	}
 	if err != nil {
 		return nil, named(err)
 	}
 	r := s.report(path)
+	lo, hi := part.Rows(s.Len())
 	r.Part, r.First, r.Examples = part.String(), &lo, hi-lo
 	return r, nil
 }
 
 // WriteApart is WritePart without the sums in the file, which it returns, to be added up elsewhere.
 func (s *Pass) WriteApart(ctx context.Context, part shard.Part, path string) (*sparse.Sums, error) {
-	sums, err := s.pass.WriteApart(ctx, part, path)
-	return sums, named(err)
+	done, err := s.part(ctx, part)
+	if err != nil {
+		return nil, named(err)
+	}
+	sums := done.Sums
+	done.Sums = nil
+	return sums, named(s.write(done, path))
 }
 
 // report is what files of the pass have in common.
 func (s *Pass) report(path string) *result.Part {
-	r := &result.Part{Schema: "funcgp/part/1", File: path, Bytes: result.FileSize(path), Examples: s.Len(), Inducing: s.pass.Inducing()}
-	r.Rank, r.Rows = s.pass.Rank()
-	return r
+	rows := elementRows(s.fit.asked.Method.takesRows(), s.inducing.Len(), s.fit.problem.Model.Outputs)
+	return &result.Part{Schema: "funcgp/part/1", File: path, Bytes: result.FileSize(path), Examples: s.Len(), Inducing: s.inducing.Len(), Rank: s.base.Rank(), Rows: rows}
 }
 
 // Merge makes a posterior of the files of all parts of a pass, in any order. A part that is missing, there twice, damaged or
@@ -127,16 +153,14 @@ func Merge(ctx context.Context, files []string, sums *sparse.Sums, inducing, dir
 	if err != nil {
 		return nil, named(err)
 	}
-	s, err := start(ctx, o.source(set.Paths()[0]), func(ctx context.Context, c *job.Job, f *asked) (*problem, error) {
-		return openFile(ctx, c, f, shardKind)
-	})
+	s, err := start(ctx, o.source(set.Paths()[0]), shardKind.open)
 	if err != nil {
 		return nil, err
 	}
 	var post *solution
 	pass, err := mergePass(ctx, s.job, s.problem, inducing, o.Fit.Calibrate)
 	if err == nil {
-		post, err = pass.Merge(ctx, set, dir)
+		post, err = pass.merge(ctx, set, dir)
 	}
 	if err != nil {
 		s.Close()

@@ -36,15 +36,9 @@ func (p *problem) Bounds(c *job.Job) linearize.Limits {
 	return linearize.Limits{Memory: p.Memory, Progress: c.Show}
 }
 
-// openPosterior is openFile of the file of a posterior.
-func openPosterior(ctx context.Context, c *job.Job, f *asked) (*problem, error) {
-	return openFile(ctx, c, f, posteriorKind)
-}
-
-// openFile reads the model, the file beside which the options are given, if any, and the data, and decides what the
-// outputs mean and which rows to train on. A file of another kind describes model, data and task as that of a posterior
-// does.
-func openFile(ctx context.Context, c *job.Job, f *asked, kind fileKind) (*problem, error) {
+// open reads the model, the file beside which the options are given, if any, and the data, and decides what the outputs
+// mean and which rows to train on. A file of another kind than a posterior's describes model, data and task as that does.
+func (kind fileKind) open(ctx context.Context, c *job.Job, f *asked) (*problem, error) {
 	var saved *savedFile
 	var err error
 	if f.posterior != "" {

@@ -36,13 +36,13 @@ func Start(ctx context.Context, m Model, d Data, o *FitOptions) (*Session, error
 	if err := checkCheckpoint(o.Checkpoint, o.Memory); err != nil { // before the model is read
 		return nil, named(err)
 	}
-	return start(ctx, Source{Model: m, Data: d, Fit: *o}, openPosterior)
+	return start(ctx, Source{Model: m, Data: d, Fit: *o}, posteriorKind.open)
 }
 
 // StartFrom reads the model and the data of a posterior that Save or gpexplain fit wrote. The options may be nil. The
 // errors are those of Open.
 func StartFrom(ctx context.Context, path string, o *OpenOptions) (*Session, error) {
-	return start(ctx, o.source(path), openPosterior)
+	return start(ctx, o.source(path), posteriorKind.open)
 }
 
 // source is the file of a posterior with options, which may be nil.
@@ -68,7 +68,7 @@ type Source struct {
 // StartEach starts a session of each of several networks, which must be about the same function of the same rows, so that
 // ExplainMean can explain the mean of their posteriors. Data that are the same are read once.
 func StartEach(ctx context.Context, sources []Source) ([]*Session, error) {
-	return startEach(ctx, sources, openPosterior)
+	return startEach(ctx, sources, posteriorKind.open)
 }
 
 // An opener reads the model and the data of a session.

@@ -28,41 +28,28 @@ import (
 	"github.com/funcgp/funcgp/sparse/shard"
 )
 
-// A sumsPass is a pass over the training rows that is split into parts: the inducing examples with the factor of their
-// kernel, and what all parts have in common.
-type sumsPass struct {
-	fit      *fit
-	base     *sparse.Projected
-	inducing *sparse.Inducing
-	file     string     // of the inducing examples; "" where they were selected here
-	move     []float64  // v* − θ*, P, at whose function the sites are
-	named    *namedFile // once a part was written
-}
-
-// newPass selects the inducing examples and factors their kernel. The same options, data and seed select the same ones
-// in every process.
-func newPass(ctx context.Context, c *job.Job, p *problem, o *FitOptions) (*sumsPass, error) {
-	f := &fit{con: c, problem: p, asked: *o, shards: true}
-	err := f.start()
-	if err != nil {
-		return nil, err
+// selectInducing finds the match and the mode of the linearized model, selects the inducing examples and factors their
+// kernel. The same options, data and seed select the same ones in every process.
+func (s *Pass) selectInducing(ctx context.Context) error {
+	f := s.fit
+	if err := f.start(); err != nil {
+		return err
 	}
-	s := &sumsPass{fit: f}
-	// Find the match and the mode of the linearized model, and choose the inducing examples.
-	if err = f.prepare(ctx, p.KeepsJacobian(), f.settleMode); err == nil {
+	err := f.prepare(ctx, f.problem.KeepsJacobian(), f.settleMode)
+	if err == nil {
 		s.inducing, err = f.inducing(ctx)
-		c.Clear()
+		f.con.Clear()
 	}
 	if err != nil {
-		return nil, explainError(p.Examples.Train, err)
+		return explainError(f.problem.Examples.Train, err)
 	}
 	s.move = floats.SubTo(make([]float64, len(f.mode.Theta)), f.mode.Theta, f.theta)
 	f.measure(f.mode.Sites, f.outputs, f.problem.Examples.Train.Weights)
-	return s, s.factor(ctx)
+	return s.factor(ctx)
 }
 
 // factor forms and factors the kernel of the inducing examples.
-func (s *sumsPass) factor(ctx context.Context) error {
+func (s *Pass) factor(ctx context.Context) error {
 	b, err := sparse.NewBuilder(ctx, s.fit.kernel, s.inducing, s.fit.sparseOptions())
 	if err == nil {
 		s.base, err = b.Posterior(ctx)
@@ -71,18 +58,8 @@ func (s *sumsPass) factor(ctx context.Context) error {
 	return explainError(s.fit.problem.Examples.Train, err)
 }
 
-// loadPass returns the pass with the inducing examples in the problem's file, which fit --select-only wrote.
-func loadPass(ctx context.Context, c *job.Job, p *problem) (*sumsPass, error) {
-	s, err := passOf(ctx, c, p, "none")
-	if err != nil {
-		return nil, err
-	}
-	s.file = p.Saved.File.Path()
-	return s, s.load(ctx, p.Saved.File)
-}
-
 // load reads the inducing examples' factor, and the mode.
-func (s *sumsPass) load(ctx context.Context, file *store.File) (err error) {
+func (s *Pass) load(ctx context.Context, file *store.File) (err error) {
 	if s.base, err = sparse.LoadProjected(ctx, file, s.fit.kernel, s.inducing, s.fit.sparseOptions()); err != nil {
 		return err
 	}
@@ -93,7 +70,7 @@ func (s *sumsPass) load(ctx context.Context, file *store.File) (err error) {
 
 // passOf returns the pass of the problem's file with the inducing examples that it records, but not their factor, and a
 // way to calibrate the posterior of all parts.
-func passOf(ctx context.Context, c *job.Job, p *problem, calibrate string) (*sumsPass, error) {
+func passOf(ctx context.Context, c *job.Job, p *problem, calibrate string) (*Pass, error) {
 	h := &p.Saved.Header
 	if !inRange(h.Inducing, p.Examples.Train.Len(), h.Select == result.SelectStrength) {
 		return nil, p.Saved.Damaged("its inducing examples cannot be used")
@@ -110,7 +87,7 @@ func passOf(ctx context.Context, c *job.Job, p *problem, calibrate string) (*sum
 	}
 	f.preflight, f.alarms = h.Fit.Preflight, job.Restored(slices.Concat(h.Fit.Warnings, h.Fit.Remarks))
 	f.gradientNorm = float64(h.Fit.GradientNorm)
-	s := &sumsPass{fit: f}
+	s := &Pass{fit: f}
 	if !f.asked.Method.takesRows() {
 		s.inducing, err = p.Inducing(ctx, h.Inducing)
 		return s, err
@@ -128,7 +105,7 @@ func passOf(ctx context.Context, c *job.Job, p *problem, calibrate string) (*sum
 }
 
 // header is what a file of the pass says of model, data and task.
-func (s *sumsPass) header(ctx context.Context) (savedHeader, func(w *store.Writer), error) {
+func (s *Pass) header(ctx context.Context) (savedHeader, func(w *store.Writer), error) {
 	f := s.fit
 	warnings := f.alarms
 	if f.problem.Saved == nil { // and what reading the data said: parts read no scaling but the one in the file
@@ -145,44 +122,8 @@ func (s *sumsPass) header(ctx context.Context) (savedHeader, func(w *store.Write
 	return head, prior, err
 }
 
-// Save writes the inducing examples with the factor of their kernel.
-func (s *sumsPass) Save(ctx context.Context, path string) error {
-	head, prior, err := s.header(ctx)
-	if err != nil {
-		return err
-	}
-	return inducingKind.Write(path, func(w *store.Writer) error {
-		w.JSON("header", head)
-		prior(w)
-		w.Floats("mode.move", s.move)
-		return s.base.Save(w)
-	})
-}
-
-// Inducing is the number of inducing examples or rows.
-func (s *sumsPass) Inducing() int { return s.inducing.Len() }
-
-// Rank is the rank of their kernel, and its number of rows.
-func (s *sumsPass) Rank() (rank, rows int) {
-	return s.base.Rank(), elementRows(s.fit.asked.Method.takesRows(), s.inducing.Len(), s.fit.problem.Model.Outputs)
-}
-
-// WritePart computes a part of the pass and writes it to a file. It returns the rows [lo, hi) of the training rows
-// that it is of.
-func (s *sumsPass) WritePart(ctx context.Context, part shard.Part, path string) (lo, hi int, err error) {
-	done, err := s.part(ctx, part)
-	if err != nil {
-		return 0, 0, err
-	}
-	lo, hi = part.Rows(s.Len())
-	return lo, hi, s.write(done, path)
-}
-
-// Len is the number of training rows of all parts.
-func (s *sumsPass) Len() int { return s.fit.problem.Examples.Train.Len() }
-
 // part computes a part of the pass.
-func (s *sumsPass) part(ctx context.Context, part shard.Part) (*shard.Shard, error) {
+func (s *Pass) part(ctx context.Context, part shard.Part) (*shard.Shard, error) {
 	p := s.fit.problem
 	lo, hi := part.Rows(s.Len())
 	if lo == hi {
@@ -222,7 +163,7 @@ func (s *sumsPass) part(ctx context.Context, part shard.Part) (*shard.Shard, err
 }
 
 // identity says what all parts of the pass have in common. was says where the data are.
-func (s *sumsPass) identity(ctx context.Context, was *remembered) (id shard.Identity, err error) {
+func (s *Pass) identity(ctx context.Context, was *remembered) (id shard.Identity, err error) {
 	f, p := s.fit, s.fit.problem
 	t, e := p.Task, p.Examples
 	id = shard.Identity{Model: p.Model.Net.Fingerprint(), Prior: f.kernel.Fingerprint(), Method: f.asked.Method.Name, Likelihood: t.Likelihood.Name(),
@@ -255,7 +196,7 @@ type origin struct {
 	SHA  string `json:"sha256"`
 }
 
-func (s *sumsPass) origin(ctx context.Context) (origin, error) {
+func (s *Pass) origin(ctx context.Context) (origin, error) {
 	if s.file == "" {
 		return origin{}, nil
 	}
@@ -269,7 +210,7 @@ func (s *sumsPass) origin(ctx context.Context) (origin, error) {
 
 // mergePass returns the pass whose parts the files are, with a way to calibrate their posterior. p is the problem of the
 // first of them, and inducing the file of the inducing examples where it is not where it was.
-func mergePass(ctx context.Context, c *job.Job, p *problem, inducing, calibrate string) (*sumsPass, error) {
+func mergePass(ctx context.Context, c *job.Job, p *problem, inducing, calibrate string) (*Pass, error) {
 	s, err := passOf(ctx, c, p, calibrate)
 	if err != nil {
 		return nil, err
@@ -301,9 +242,9 @@ func mergePass(ctx context.Context, c *job.Job, p *problem, inducing, calibrate 
 	return s, s.load(ctx, file)
 }
 
-// Merge returns the posterior of all parts of the pass, calibrated. Their sites are in a temporary file in dir, "" for
+// merge returns the posterior of all parts of the pass, calibrated. Their sites are in a temporary file in dir, "" for
 // the system's folder.
-func (s *sumsPass) Merge(ctx context.Context, set *shard.Set, dir string) (*solution, error) {
+func (s *Pass) merge(ctx context.Context, set *shard.Set, dir string) (*solution, error) {
 	now, err := s.identity(ctx, s.fit.problem.Saved.Header.Remembered)
 	if err != nil {
 		return nil, err
@@ -320,7 +261,7 @@ const sitesKind = "gpexplain sites"
 
 // merged adds up the parts and gives the posterior its training rows. Their sites are in a temporary file in dir, which
 // is mapped into memory.
-func (s *sumsPass) merged(ctx context.Context, set *shard.Set, dir string) (*solution, error) {
+func (s *Pass) merged(ctx context.Context, set *shard.Set, dir string) (*solution, error) {
 	f, p := s.fit, s.fit.problem
 	if err := f.con.EndPart(ctx, "load"); err != nil {
 		return nil, err
@@ -394,27 +335,8 @@ type namedFile struct {
 	from     origin
 }
 
-// WriteApart computes a part of the pass and writes it to a file without its sums, which it returns to be added apart.
-func (s *sumsPass) WriteApart(ctx context.Context, part shard.Part, path string) (*sparse.Sums, error) {
-	done, err := s.part(ctx, part)
-	if err != nil {
-		return nil, err
-	}
-	sums := done.Sums
-	done.Sums = nil
-	return sums, s.write(done, path)
-}
-
-// Identity is what all parts of the pass have in common.
-func (s *sumsPass) Identity(ctx context.Context) (shard.Identity, error) {
-	if err := s.name(ctx); err != nil {
-		return shard.Identity{}, err
-	}
-	return s.named.identity, nil
-}
-
 // name finds what the files of all parts say, once: it takes the checksums of all files.
-func (s *sumsPass) name(ctx context.Context) error {
+func (s *Pass) name(ctx context.Context) error {
 	if s.named != nil {
 		return nil
 	}
@@ -434,7 +356,7 @@ func (s *sumsPass) name(ctx context.Context) error {
 }
 
 // write writes a part that was computed to a file.
-func (s *sumsPass) write(done *shard.Shard, path string) error {
+func (s *Pass) write(done *shard.Shard, path string) error {
 	return shard.Write(path, done, func(w *store.Writer) error {
 		w.JSON("header", s.named.head)
 		w.JSON("origin", s.named.from)
