@@ -73,11 +73,7 @@ func (s *serveVerb) add(c *cobra.Command) {
 	f.DurationVar(&s.owner.idle, "idle-timeout", 0, "end after `TIME`, such as 10m, without a request")
 	f.StringVar(&s.decisions, "decisions", "", "append a line of JSON to `FILE` for each answer before it is given")
 	f.StringSliceVar(&s.hosts, "host", nil, "`NAMES`, beside localhost and addresses, by which pages and programs ask for this server; * is any")
-	flags.Method(c)
-	flags.Answer(c)
-	flags.Tune(c)
-	flags.Posterior(c)
-	flags.Calibration(c)
+	flags.Method(c, "at", "refit", "tune-prior", "posterior", "calibrate")
 }
 
 func (s *serveVerb) check(c *cobra.Command) error {

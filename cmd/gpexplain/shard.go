@@ -156,7 +156,7 @@ func (s *mergeVerb) add(c *cobra.Command) {
 	f.StringVarP(&s.out, "out", "o", "", "write the posterior of all parts of a fit to `FILE`; needed for those")
 	f.StringVar(&s.inducing, "inducing-file", "", "what fit --select-only wrote, with which the parts were computed, is in `FILE` (default where it was)")
 	f.BoolVar(&s.missing, "missing", false, "print the numbers of the parts that none of PARTS holds, and do no more")
-	flags.Calibration(c)
+	flags.Define(c, "calibrate")
 }
 
 func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {

@@ -4,16 +4,34 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/funcgp/funcgp/internal/option"
 )
 
-// Method defines the flags of a method.
-func Method(c *cobra.Command) {
+// Method defines the flags of a method, and others that say how a verb comes by its posterior.
+func Method(c *cobra.Command, others ...string) {
+	Define(c, "method", "inducing", "within", "certify", "select")
+	Define(c, others...)
+}
+
+// Define defines flags by the table of options, whose values CheckProblem takes where they are given.
+func Define(c *cobra.Command, names ...string) {
 	f := c.Flags()
-	define(f, "method")
-	f.Int("inducing", 0, help("inducing"))
-	f.Float64("within", 0, help("within"))
-	f.Bool("certify", false, help("certify"))
-	define(f, "select")
+	for _, name := range names {
+		switch o := option.Find(name); name {
+		case "inducing":
+			f.Int(name, 0, o.Help)
+		case "within":
+			f.Float64(name, 0, o.Help)
+		case "certify", "refit":
+			f.Bool(name, false, o.Help)
+		case "tune-prior":
+			f.String(name, o.Default, o.Help)
+			f.Lookup(name).NoOptDefVal = "heldout"
+		default:
+			f.String(name, o.Default, o.Help)
+		}
+	}
 }
 
 // Parameters are the rules of what a verb asks of a posterior over the parameters, beside those of a fit.
@@ -21,29 +39,6 @@ var Parameters = []Rule{
 	For("predictive=glm", "", "link"),
 	Refuse("{coverage} takes predictions without each training row, which {structure=<structure>} has not; give {calibrate=heldout} too, or leave it out", "coverage", "!calibrate=heldout", "structure"),
 	Refuse("{coverage} takes predictions without each training row, which {predictive=bnn} has not; give {calibrate=heldout} too, or leave it out", "coverage", "!calibrate=heldout", "predictive=bnn", "!structure"),
-}
-
-// Answer defines --at and --refit, which say what the answers are.
-func Answer(c *cobra.Command) {
-	At(c)
-	c.Flags().Bool("refit", false, help("refit"))
-}
-
-// At defines --at.
-func At(c *cobra.Command) {
-	define(c.Flags(), "at")
-}
-
-// Tune defines --tune-prior.
-func Tune(c *cobra.Command) {
-	f := c.Flags()
-	define(f, "tune-prior")
-	f.Lookup("tune-prior").NoOptDefVal = "heldout"
-}
-
-// Posterior defines --posterior.
-func Posterior(c *cobra.Command) {
-	define(c.Flags(), "posterior")
 }
 
 // JoinTune writes --tune-prior and a value after it as one argument, since it may also stand without a value.
@@ -61,21 +56,4 @@ func JoinTune(args []string) []string {
 		out = append(out, args[i])
 	}
 	return out
-}
-
-// Calibration defines --calibrate.
-func Calibration(c *cobra.Command) {
-	define(c.Flags(), "calibrate")
-}
-
-// Coverage defines --coverage.
-func Coverage(c *cobra.Command, share **float64) {
-	OptionalFloat(c, share, "coverage", help("coverage"))
-}
-
-// Weights defines --structure and --predictive.
-func Weights(c *cobra.Command) {
-	f := c.Flags()
-	define(f, "structure")
-	define(f, "predictive")
 }

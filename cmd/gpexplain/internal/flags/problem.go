@@ -5,6 +5,7 @@ package flags
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"runtime"
 	"runtime/debug"
@@ -31,8 +32,6 @@ type Common struct {
 	File  string // of the posterior; "" fits one
 	Process
 
-	console *console.Console
-
 	bind, inputColumns                       []string // NAME=VALUE
 	classes, classNames                      string
 	inputMean, inputSD, targetMean, targetSD string
@@ -48,7 +47,6 @@ type Process struct {
 // back quotes are the names of values.
 func Problem(c *cobra.Command, con *console.Console, s *Common, withModel bool) {
 	f, o := c.Flags(), &s.Fit
-	s.console = con
 	if withModel {
 		f.StringVar(&s.Model.File, "model", "", help("model"))
 		f.StringVar(&s.Model.Output, "output", "", help("output"))
@@ -64,19 +62,19 @@ func Problem(c *cobra.Command, con *console.Console, s *Common, withModel bool) 
 	f.IntVar(&s.Data.TrainCount, "train-count", 0, help("train-count"))
 	f.StringVar(&s.Data.TrainFile, "train-index", "", help("train-index"))
 	f.StringVar(&s.Data.Target, "target", "", help("target"))
-	OptionalInt(c, &s.Data.Split, "split", help("split"))
+	OptionalInt(c, &s.Data.Split, "split")
 	f.StringVar(&s.Data.TestFile, "test-data", "", help("test-data"))
 	f.StringVar(&s.Data.ValidFile, "valid-data", "", help("valid-data"))
 	f.StringVar(&o.Likelihood, "likelihood", "", help("likelihood"))
-	OptionalFloat(c, &o.Prior.Precision, "prior-precision", help("prior-precision"))
-	OptionalFloat(c, &o.Prior.WeightDecay, "weight-decay", help("weight-decay"))
+	OptionalFloat(c, &o.Prior.Precision, "prior-precision")
+	OptionalFloat(c, &o.Prior.WeightDecay, "weight-decay")
 	f.StringVar(&o.ClassWeights, "class-weights", "", help("class-weights"))
-	OptionalFloat(c, &o.LabelSmoothing, "label-smoothing", help("label-smoothing"))
+	OptionalFloat(c, &o.LabelSmoothing, "label-smoothing")
 	if withModel {
 		f.BoolVar(&o.Force, "force", false, help("force"))
 		f.StringVar(&o.Prior.File, "prior", "", help("prior"))
 	}
-	OptionalFloat(c, &o.NoiseVariance, "noise-variance", help("noise-variance"))
+	OptionalFloat(c, &o.NoiseVariance, "noise-variance")
 	f.StringSliceVar(&s.Model.Freeze, "freeze", nil, help("freeze"))
 	f.StringSliceVar(&s.Model.Learn, "learn", nil, help("learn"))
 	// What was done to inputs and targets outside the network
@@ -195,31 +193,22 @@ func CheckProblem(c *cobra.Command, s *Common) error {
 		}
 	}
 	// What says how a verb comes by its posterior is among the options too, to be compared with the file of a posterior.
-	for name, to := range map[string]*string{"method": &o.Method.Name, "select": &o.Method.Select, "at": &o.Prior.At, "tune-prior": &o.Prior.Tune,
-		"calibrate": &o.Calibrate, "structure": &o.Structure, "predictive": &o.Predictive} {
-		if set.Changed(name) {
-			*to = set.Lookup(name).Value.String()
+	given := map[string]any{"method": &o.Method.Name, "select": &o.Method.Select, "at": &o.Prior.At, "tune-prior": &o.Prior.Tune,
+		"calibrate": &o.Calibrate, "structure": &o.Structure, "predictive": &o.Predictive, "inducing": &o.Method.Inducing, "samples": &o.Samples,
+		"within": &o.Method.Within, "certify": &o.Method.Certify, "refit": &o.Refit}
+	set.Visit(func(f *pflag.Flag) {
+		if to, ok := given[f.Name].(*string); ok {
+			*to = f.Value.String()
+		} else if to := given[f.Name]; to != nil && err == nil {
+			_, err = fmt.Sscan(f.Value.String(), to)
 		}
-	}
-	for name, to := range map[string]*int{"inducing": &o.Method.Inducing, "samples": &o.Samples} {
-		if err == nil && set.Changed(name) {
-			*to, err = set.GetInt(name)
-		}
-	}
-	if err == nil && set.Changed("within") {
-		if o.Method.Within, err = set.GetFloat64("within"); o.Method.Within == 0 {
-			return job.Usagef("{within=0} must be above 0, and at most %v", option.MostWithin)
-		}
-	}
-	for name, to := range map[string]*bool{"certify": &o.Method.Certify, "refit": &o.Refit} {
-		if err == nil && set.Changed(name) {
-			*to, err = set.GetBool(name)
-		}
-	}
-	if err != nil {
+	})
+	switch {
+	case err != nil:
 		return err
-	}
-	if err == nil && set.Changed("inducing") && o.Method.Inducing < 1 {
+	case set.Changed("within") && o.Method.Within == 0:
+		return job.Usagef("{within=0} must be above 0, and at most %v", option.MostWithin)
+	case set.Changed("inducing") && o.Method.Inducing < 1:
 		return job.Usagef("{inducing=%d} must be at least 1", o.Method.Inducing)
 	}
 	if set.Changed("select-only") {
@@ -280,12 +269,6 @@ func (s *Common) Calibrate() string { return cmp.Or(s.Fit.Calibrate, "loo") }
 
 // help is what the table of options says that a flag does.
 func help(name string) string { return option.Find(name).Help }
-
-// define defines a flag of text by the table of options.
-func define(f *pflag.FlagSet, name string) {
-	o := option.Find(name)
-	f.String(name, o.Default, o.Help)
-}
 
 // assigned are the values of a flag of NAME=VALUE by name, nil for none. what says what they are.
 func assigned(list []string, cut func(string) (string, string), flag, what string) (map[string]string, error) {

@@ -8,16 +8,16 @@ import (
 )
 
 // OptionalInt defines a flag whose integer is nil where it is not given.
-func OptionalInt(c *cobra.Command, value **int, name, usage string) {
+func OptionalInt(c *cobra.Command, value **int, name string) {
 	c.Flags().Var(optional[int]{value, func(text string) (int, error) {
 		v, err := strconv.ParseInt(text, 0, strconv.IntSize)
 		return int(v), err
-	}}, name, usage)
+	}}, name, help(name))
 }
 
 // OptionalFloat defines a flag whose number is nil where it is not given.
-func OptionalFloat(c *cobra.Command, value **float64, name, usage string) {
-	c.Flags().Var(optional[float64]{value, func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }}, name, usage)
+func OptionalFloat(c *cobra.Command, value **float64, name string) {
+	c.Flags().Var(optional[float64]{value, func(text string) (float64, error) { return strconv.ParseFloat(text, 64) }}, name, help(name))
 }
 
 // optional is the value of a flag that is nil where it is not given.
