@@ -45,8 +45,8 @@ func frontCases(t *testing.T) []frontCase {
 	}
 	return []frontCase{
 		{"digits", funcgp.Model{}, funcgp.Data{TrainCount: 120}, funcgp.FitOptions{}, []string{"--train-count", "120"}},
-		{"kept", funcgp.Model{}, funcgp.Data{TrainCount: 200}, funcgp.FitOptions{Method: funcgp.Method{Name: "kept", Within: .1}}, []string{"--train-count", "200", "--method", "kept", "--within", "0.1"}},
-		{"nystrom", funcgp.Model{}, funcgp.Data{TrainCount: 200}, funcgp.FitOptions{Method: funcgp.Method{Name: "nystrom", Inducing: 30}}, []string{"--train-count", "200", "--method", "nystrom", "--inducing", "30"}},
+		{"kept", funcgp.Model{}, funcgp.Data{TrainCount: 100}, funcgp.FitOptions{Method: funcgp.Method{Name: "kept", Within: .1}}, []string{"--train-count", "100", "--method", "kept", "--within", "0.1"}},
+		{"nystrom", funcgp.Model{}, funcgp.Data{TrainCount: 100}, funcgp.FitOptions{Method: funcgp.Method{Name: "nystrom", Inducing: 30}}, []string{"--train-count", "100", "--method", "nystrom", "--inducing", "30"}},
 		{"precision", funcgp.Model{}, funcgp.Data{TrainCount: 120}, funcgp.FitOptions{Prior: funcgp.Precision(3)}, []string{"--train-count", "120", "--prior-precision", "3"}},
 		table("string-labels"),
 		table("house-prices"),

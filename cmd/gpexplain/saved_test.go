@@ -37,8 +37,8 @@ func TestSavedPosteriorOfModels(t *testing.T) {
 		"nystrom": {"--method", "nystrom", "--inducing", "10", "--select", "rpcholesky", "--seed", "5"}, "parameters": {"--method", "parameters"}}
 	for name, model := range models {
 		for method, way := range ways {
-			if name == "classes" && method == "parameters" {
-				continue // 6,307 of them: 318 MB a file
+			if name != "poisson" && method == "parameters" {
+				continue // thousands of them: of 6,307 a file takes 318 MB
 			}
 			files := map[string]string{}
 			for _, inputs := range []string{"--with-inputs=false", "--with-inputs"} {

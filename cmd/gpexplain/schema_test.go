@@ -66,7 +66,7 @@ func TestSchemas(t *testing.T) {
 	requirePredictions(t, succeed(t, small("predict", "--json", "--quiet", "--structure", "diag", "--calibrate", "heldout")...))
 	requirePredictions(t, succeed(t, small("predict", "--json", "--quiet", "--structure", "kfac", "--predictive", "bnn", "--samples", "20")...))
 	for _, m := range methods[:3:3] {
-		requireSchema(t, "validate", succeed(t, small("validate", append(m, "--json")...)...))
+		requireSchema(t, "validate", succeed(t, small("validate", append(m, "--json", "--freeze", "Dense1.weight")...)...))
 	}
 	requireSchema(t, "train", succeed(t, "train", "--json", "--data", "digits:100,20", "--arch", "mlp:3-10", "--epochs", "1", "--lbfgs", "1", "--out", file("net.onnx")))
 	requireSchema(t, "inspect", succeed(t, "inspect", "--json"))
@@ -82,6 +82,9 @@ func TestSchemasOfReferences(t *testing.T) {
 		ref := openReference(t, name)
 		ref.writeTest(t, 4)
 		for _, verb := range []string{"explain", "importances", "evidence", "validate"} {
+			if verb == "validate" && name == "two-moons" {
+				continue // TestSchemas has it of two classes
+			}
 			requireSchema(t, verb, ref.run(t, verb, "--json"))
 		}
 		requirePredictions(t, ref.run(t, "predict", "--json", "--quiet", "--coverage", ".9"))

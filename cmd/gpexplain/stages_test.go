@@ -109,7 +109,7 @@ func TestCancelAtEveryStage(t *testing.T) {
 		"evidence":            {of("evidence"), ""},
 		"fit":                 {small("fit", "--refit"), "--out"},
 		"fit nystrom":         {small("fit", "--method", "nystrom", "--inducing", "10", "--select", "kmeans", "--tune-prior"), "--out"},
-		"fit tuned":           {small("fit", "--tune-prior", "loo"), "--out"},
+		"fit tuned":           {small("fit", "--tune-prior", "loo", "--train-count", "8", "--calibrate", "none"), "--out"},
 		"fit parameters":      {of("fit", "--method", "parameters"), "--out"},
 		"train":               {[]string{"train", "--data", "digits:100,100", "--classes", "4,9", "--epochs", "2", "--lbfgs", "3"}, "--out"},
 	} {
