@@ -68,8 +68,8 @@ func BenchmarkTrainStep(b *testing.B) {
 	}
 }
 
-// BenchmarkOperators times Linearize of networks around one operator: a bilinear and
-// a cubic Resize between convolutions, and attention by Einsum.
+// BenchmarkOperators times Linearize of networks around one operator: layer norms of
+// a transformer, a bilinear and a cubic Resize between convolutions, and attention by Einsum.
 func BenchmarkOperators(b *testing.B) {
 	upsampled := func(mode string) func(g *graph) string {
 		return func(g *graph) string {
@@ -88,12 +88,22 @@ func BenchmarkOperators(b *testing.B) {
 		y = g.op("Einsum", in(y, g.spread(0, 0.2, 4, 8, 32)), textA("equation", "bthd,hdm->btm"))
 		return g.op("Gemm", in(g.op("ReduceMean", in(y), intsA("axes", 1), intA("keepdims", 0)), g.param(32, 5), g.param(5)))
 	}
+	norms := func(g *graph) string {
+		y := "x"
+		for range 3 {
+			z := g.op("LayerNormalization", in(y, g.param(64), g.param(64)), intA("axis", -1))
+			z = g.op("Relu", in(g.op("MatMul", in(z, g.spread(0, 0.1, 64, 128)))))
+			y = g.op("Add", in(y, g.op("MatMul", in(z, g.spread(0, 0.1, 128, 64)))))
+		}
+		return g.op("Gemm", in(g.op("ReduceMean", in(y), intsA("axes", 1), intA("keepdims", 0)), g.param(64, 5), g.param(5)))
+	}
 	for _, c := range []struct {
 		name  string
 		dims  []int
 		n     int
 		build func(g *graph) string
 	}{
+		{"LayerNormalization", []int{32, 64}, 100, norms},
 		{"Resize=linear", []int{1, 12, 12}, 100, upsampled("linear")},
 		{"Resize=cubic", []int{1, 12, 12}, 100, upsampled("cubic")},
 		{"Einsum=attention", []int{16, 32}, 100, heads},

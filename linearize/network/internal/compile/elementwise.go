@@ -203,7 +203,7 @@ func (c *compiler) combine(fn graph.BinaryFunc, a, b *value) *value {
 	both := c.aligned(false, a, b)
 	a, b = both[0], both[1]
 	shape, batch, ia, ib := c.broadcast(a, b)
-	return c.emit(&graph.Binary{Fn: fn, Left: ia, Right: ib}, shape, batch, a, b)
+	return c.emit(graph.NewBinary(fn, ia, ib, count(shape)), shape, batch, a, b)
 }
 
 // combineInto does what combine does, and refuses a result of another shape than a.
