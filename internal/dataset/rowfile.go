@@ -126,29 +126,22 @@ func (p storage) arraysByRange(ctx context.Context, source string, names []strin
 	if targets == nil && l.like == nil {
 		return nil, t.errorf(noTargetsRemedy, "there are no targets")
 	}
-	if l.id != "" && l.like == nil {
-		files, _, err := p.list(l.id)
+	for _, of := range []struct {
+		name string
+		fill func(a *npy.Array) error
+	}{{l.id, t.fillIDs}, {l.weight, t.fillWeights}} {
+		if of.name == "" || l.like != nil {
+			continue
+		}
+		files, _, err := p.list(of.name)
 		if err != nil {
 			return nil, err
 		}
-		ids, err := p.joinFiles(ctx, files, most)
+		a, err := p.joinFiles(ctx, files, most)
 		if err != nil {
 			return nil, err
 		}
-		if err := t.fillIDs(ids); err != nil {
-			return nil, err
-		}
-	}
-	if l.weight != "" && l.like == nil {
-		files, _, err := p.list(l.weight)
-		if err != nil {
-			return nil, err
-		}
-		weights, err := p.joinFiles(ctx, files, most)
-		if err != nil {
-			return nil, err
-		}
-		if err := t.fillWeights(weights); err != nil {
+		if err := of.fill(a); err != nil {
 			return nil, err
 		}
 	}
