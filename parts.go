@@ -145,6 +145,9 @@ func Merge(ctx context.Context, files []string, sums *sparse.Sums, inducing, dir
 	if o == nil {
 		o = &OpenOptions{}
 	}
+	if err := Check(&o.Model, &o.Data, &o.Fit, "parts"); err != nil { // before a file is opened
+		return nil, err
+	}
 	open := func(files []string, _ *sparse.Sums) (*shard.Set, error) { return shard.Open(files) }
 	if sums != nil {
 		open = shard.OpenApart
