@@ -16,17 +16,19 @@ func (p *Posterior) WithoutRows(ctx context.Context, rows []int) (*Posterior, er
 	})
 }
 
-// Append is WithoutRows with the training rows of more data, which have the columns or the shape of those that it has:
-// all rows of its classes, or those listed in a file, one number a line, where index is not "". Rows of its own data
-// keep their numbers, and none may be a training row; others are counted on from the last one. A file of a posterior
-// that was fitted to several files holds the training inputs.
+// Append fits the posterior again, as WithoutRows does, with the training rows of more data added. The data
+// must have the same columns or picture shape. All of their rows of the posterior's classes are added or, where
+// index is not "", the rows that this file lists, one number a line. Rows of the data that the posterior
+// already has keep their numbers, and a row that is a training row already is an error; other rows get the
+// numbers after the last one. When a posterior that was fitted to several files is saved, its file holds the
+// training inputs.
 func (p *Posterior) Append(ctx context.Context, source, index string) (*Posterior, error) {
 	return p.again(ctx, "a fit with more training rows", func(c *job.Job) (*problem, error) {
 		return p.problem.WithRows(ctx, c, source, index)
 	})
 }
 
-// again fits the posterior of another problem, which change makes of its own.
+// again fits the posterior of the problem that change derives from the present one.
 func (p *Posterior) again(ctx context.Context, what option.Text, change func(c *job.Job) (*problem, error)) (_ *Posterior, err error) {
 	end, err := p.functions(ctx, "another fit")
 	if err != nil {
@@ -52,8 +54,9 @@ func (p *Posterior) again(ctx context.Context, what option.Text, change func(c *
 	return q, nil
 }
 
-// Distance is how far the mean can be at most from that of a fit that has converged, in prior standard deviations of any
-// function (E19). The posterior must be exact or kept. Of a likelihood that is not concave it bounds nothing.
+// Distance returns an upper bound on how far the mean is from the mean of a converged fit, in prior standard
+// deviations of any function (E19). The posterior must be exact or kept. For a likelihood that is not concave
+// the number is not a bound.
 func (p *Posterior) Distance(ctx context.Context) (float64, error) {
 	end, err := p.functions(ctx, "Distance")
 	if err != nil {

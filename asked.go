@@ -12,8 +12,8 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// asked are the options of model, data and fit that a problem is read from, a copy with lists of names in NFC, and what
-// is found beside them.
+// asked holds the options of the model, the data and the fit from which a problem is read. It is a copy, with
+// lists of names in NFC, and has what was found beside them.
 type asked struct {
 	Model Model
 	Data  Data
@@ -28,8 +28,9 @@ type asked struct {
 	bySize  map[string]fileCheck // files of the data whose checksums are taken as they are remembered
 }
 
-// Check refuses options that are wrong without opening a file but to tell whether built-in data have so many rows. file
-// is that of a posterior, beside which they are given; "" is none. Any may be nil.
+// Check returns an error for wrong options. It opens no file, except to learn whether built-in data have as
+// many rows as asked for. file is the posterior's file to which the options are given in addition, or "". Any
+// of the options may be nil.
 func Check(m *Model, d *Data, o *FitOptions, file string) error {
 	if m == nil {
 		m = &Model{}
@@ -44,7 +45,7 @@ func Check(m *Model, d *Data, o *FitOptions, file string) error {
 	return named(err)
 }
 
-// checked are options that were checked without opening a file.
+// checked returns the options after checking them without opening a file.
 func checked(m *Model, d *Data, o *FitOptions, file string) (*asked, error) {
 	s := &asked{Model: *m, Data: *d, Fit: *o, posterior: file}
 	if d.X != nil {
@@ -66,7 +67,8 @@ func checked(m *Model, d *Data, o *FitOptions, file string) (*asked, error) {
 // given tells whether an option has a value other than its default.
 func (s *asked) given(name string) bool { return s.texts()[name] != "" }
 
-// texts are the values of the options that the file of a posterior says, as a command line has them; "" is the default.
+// texts returns, by option name, the values of the options that a posterior's file records, as they are written
+// on a command line. The value of an option at its default is "".
 func (s *asked) texts() map[string]string {
 	m, d, o := &s.Model, &s.Data, &s.Fit
 	optional := func(v *float64) string {
@@ -98,7 +100,7 @@ func (s *asked) texts() map[string]string {
 	return texts
 }
 
-// checkTask refuses what cannot be said of likelihood, loss and prior.
+// checkTask returns an error for values of likelihood, loss and prior that are invalid or exclude each other.
 func (s *FitOptions) checkTask() error {
 	weights, err := parseClassWeights(s.ClassWeights)
 	if err != nil {
@@ -139,8 +141,9 @@ func (s *FitOptions) checkTask() error {
 	return nil
 }
 
-// checkData refuses what cannot be said of data, and of classes beside the likelihood. Data that are made and not read
-// from a file are opened, so that their name is known to be right.
+// checkData returns an error for data options that are invalid or exclude each other, and for classes that do
+// not suit the likelihood. Data that are generated rather than read from a file are opened, so that their name
+// is known to be right.
 func (f *asked) checkData() error {
 	s := &f.Data
 	switch {
@@ -205,7 +208,7 @@ func (f *asked) checkData() error {
 // costs little beside linearizing them.
 const byRange = 64 << 20
 
-// dataOptions are for dataset.Open.
+// dataOptions returns the options for dataset.Open.
 func (f *asked) dataOptions() *dataset.OpenOptions {
 	s := &f.Data
 	o := &dataset.OpenOptions{Target: s.Target, ID: s.ID, Weights: s.RowWeights, ClassNames: s.ClassNames, TestFile: s.TestFile, ValidFile: s.ValidFile, Split: s.Split, MaxBytes: gp.MemoryBudget(f.Fit.Memory), ByRange: byRange}

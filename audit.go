@@ -39,7 +39,8 @@ func (p *Posterior) AuditPart(ctx context.Context, lo, hi int) (scored []audit.E
 	return found.Examples, p.auditScores(&audited{Audit: found}), nil
 }
 
-// AuditOf is Audit of rows that AuditPart has scored, each once and ascending.
+// AuditOf does what Audit does for rows that AuditPart has scored. Each row must occur once, and the rows must
+// ascend.
 func (p *Posterior) AuditOf(ctx context.Context, top int, scored []audit.Example) (*Audit, error) {
 	return p.audit(ctx, top, append([]audit.Example{}, scored...))
 }
@@ -47,7 +48,7 @@ func (p *Posterior) AuditOf(ctx context.Context, top int, scored []audit.Example
 // mostListed is how many rows of a kind are listed by default.
 const mostListed = 20
 
-// audit lists the top rows of those scored, nil for all.
+// audit lists the top rows among the scored examples, or among all training rows if scored is nil.
 func (p *Posterior) audit(ctx context.Context, top int, scored []audit.Example) (*Audit, error) {
 	end, err := p.functions(ctx, "Audit")
 	if err != nil {
@@ -129,7 +130,7 @@ func (p *Posterior) listed(found *audited, top int) *Audit {
 	return a
 }
 
-// suspect is a row of these scores that the others contradict.
+// suspect reports a row whose label the other rows contradict, with its scores.
 func (p *Posterior) suspect(x *audit.Example, scores *result.AuditScores) result.Suspect {
 	s := result.Suspect{NamedRow: scores.NamedRow, LogDensity: scores.LogDensity, Residual: result.Floats(x.Residual), Supports: []result.Support{}}
 	if x.Residual == nil {
@@ -141,7 +142,7 @@ func (p *Posterior) suspect(x *audit.Example, scores *result.AuditScores) result
 	return s
 }
 
-// auditScores are the scores of all rows in which wrong labels were looked for.
+// auditScores returns the scores of all rows that were searched for wrong labels.
 func (p *Posterior) auditScores(found *audited) []result.AuditScores {
 	examples, none := found.Wrong().Examples, result.Undefined()
 	out := make([]result.AuditScores, len(examples))

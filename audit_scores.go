@@ -17,11 +17,12 @@ import (
 // An audited has the scores of the training rows.
 type audited struct {
 	*audit.Audit // by the posterior without each row
-	// Labels finds wrong labels, in place of Audit, by a regression of the labels; nil where that does not fit.
+	// Labels ranks wrong labels by a regression of the labels, and is used in place of Audit for them. It is
+	// nil where such a regression does not suit the task.
 	Labels *audit.LabelAudit
 }
 
-// Wrong is the audit that tells wrong labels.
+// Wrong returns the audit that ranks rows by how wrong their labels look.
 func (a *audited) Wrong() *audit.Audit {
 	if a.Labels != nil {
 		return &a.Labels.Audit
@@ -29,7 +30,8 @@ func (a *audited) Wrong() *audit.Audit {
 	return a.Audit
 }
 
-// Of is what the posterior without the row says of the example at a position, nil where it was not left out.
+// Of returns the scores of the training example at a position under the posterior without it, or nil if the
+// example was not left out.
 func (a *audited) Of(position int) *audit.Example {
 	k, ok := slices.BinarySearchFunc(a.Examples, position, func(x audit.Example, i int) int { return x.Index - i })
 	if !ok {
@@ -38,9 +40,10 @@ func (a *audited) Of(position int) *audit.Example {
 	return &a.Examples[k]
 }
 
-// Audit ranks the training rows by their leave-one-out predictions: all rows of an exact posterior, or a random
-// sample, which it says; or those that AuditPart has scored, where they are not nil. Wrong labels are those of a regression
-// of the labels of all rows, where there are few enough.
+// Audit ranks the training rows by their leave-one-out predictions. It takes the rows that AuditPart has scored
+// if scored is not nil. Otherwise it takes all rows of an exact posterior, or for other methods a random
+// sample, and warns that it is one. Wrong labels are found by a regression of the labels of all rows, if the
+// rows are few enough for it.
 func (q *solution) Audit(ctx context.Context, c *job.Job, p *problem, top int, scored []audit.Example) (*audited, error) {
 	rows, n := q.leftOut(p), p.Examples.Train.Len()
 	if scored == nil && len(rows) < n {

@@ -23,8 +23,8 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A calibration is what predictions of rows that the posterior was not fitted to tell about it. It belongs to that
-// posterior only.
+// A calibration holds what was learned from predictions of rows that the posterior was not fitted to. It
+// belongs to that posterior only.
 type calibration struct {
 	result.Calibration
 	rateKept    bool                // as in score.Calibration
@@ -32,7 +32,7 @@ type calibration struct {
 	warnings    linearize.Warnings
 }
 
-// Scales are the calibration as package glm applies it; nil applies none.
+// Scales returns the calibration in the form that package glm applies, or nil to apply none.
 func (k *calibration) Scales() *score.Calibration {
 	if k == nil {
 		return nil
@@ -44,7 +44,8 @@ func (k *calibration) Scales() *score.Calibration {
 	return c
 }
 
-// RefitScales are the scales of predictions of training rows by the refit without them; nil applies none.
+// RefitScales returns the scales for predictions of training rows by refits without those rows, or nil to apply
+// none.
 func (k *calibration) RefitScales() *score.Calibration {
 	c := k.Scales()
 	if c == nil {
@@ -68,7 +69,8 @@ type moments struct {
 	lik                           glm.Likelihood // of y, where labels are shares of the classes; else nil
 }
 
-// scored is the likelihood by which the targets are scored: lik but for shares of classes.
+// scored returns the likelihood by which the targets are scored. It is lik unless the targets are shares of
+// classes.
 func (m *moments) scored(lik glm.Likelihood) glm.Likelihood {
 	if m.lik != nil {
 		return m.lik
@@ -76,7 +78,8 @@ func (m *moments) scored(lik glm.Likelihood) glm.Likelihood {
 	return lik
 }
 
-// newScored are moments of rows with these targets: of soft labels, shares.
+// newScored returns the moments of rows with these targets, or with the shares of the classes where the labels
+// are soft.
 func newScored(p *problem, rows *dataset.Rows, y *mat.Dense) *moments {
 	shares, lik := p.Task.Scored(rows, y, p.Model.Outputs)
 	m := newMoments(shares, p.Model.Outputs)
@@ -137,12 +140,12 @@ func (m *moments) tile(lo, hi int) (mean, cov *mat.Dense) {
 	return m.mean.Slice(lo, hi, 0, c).(*mat.Dense), m.cov.Slice(lo*c, hi*c, 0, c).(*mat.Dense)
 }
 
-// mostLeftOut is the most training rows that leave-one-out predictions are made of; of an exact posterior and a subset
-// these are all.
+// mostLeftOutRows is the largest number of training rows for which leave-one-out predictions are made. For an
+// exact posterior and a subset they are made for all rows.
 const mostLeftOutRows = 5000
 
-// leftOut returns the positions of the training rows that leave-one-out predictions are made of, ascending: all that
-// an exact posterior has, or a random sample.
+// leftOut returns the ascending positions of the training rows for which leave-one-out predictions are made:
+// all rows that an exact posterior has, or a random sample.
 func (q *solution) leftOut(p *problem) []int {
 	n, c, given := p.Examples.Train.Len(), p.Model.Outputs, q.given()
 	if given != nil {
@@ -161,7 +164,7 @@ func (q *solution) leftOut(p *problem) []int {
 	return rows
 }
 
-// sample draws most of n positions, or all where there are no more, in ascending order.
+// sampleRows draws most of n positions at random, or takes all if n is no larger. The positions ascend.
 func sampleRows(n, most int, seed uint64) []int {
 	rows := dense.Range(n)
 	if most >= n {
@@ -244,7 +247,7 @@ func (q *solution) heldOutMoments(ctx context.Context, c *job.Job, p *problem, r
 	return m, nil
 }
 
-// A rowSample is rows with predictions that the posterior was not fitted to.
+// A rowSample holds rows that the posterior was not fitted to, with its predictions of them.
 type rowSample struct {
 	*moments
 	rows *dataset.Rows
@@ -422,8 +425,9 @@ const (
 // A leaver predicts training rows without themselves.
 type leaver func(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error
 
-// leaver returns what predicts training rows without themselves: the posterior alone, or, through few inducing
-// examples at θ*, with means by kept rows (E16). warning says where the means are only rough.
+// leaver returns the function that predicts training rows without themselves. With few inducing examples at θ*
+// its means come from kept rows (E16); otherwise the posterior computes them alone. warning says where the
+// means are only rough.
 func (q *solution) leaver(ctx context.Context, c *job.Job, p *problem) (l leaver, warning, err error) {
 	if q.How.Name != "nystrom" || q.Dual.Refitted() || q.How.mean != gp.Network || q.traceError <= looseTrace { // that of kept rows is not known
 		return q.Dual.LeaveOneOutTo, nil, nil

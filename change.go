@@ -103,9 +103,10 @@ func (p *Posterior) WithoutToFirstOrder(ctx context.Context, rows *Rows, trainin
 	return out, err
 }
 
-// SmallestFlip looks for each of the rows for a small set of training rows without which its class is another: the
-// class of the largest mean. A smaller set may exist. The posterior must be exact or kept, and of classes. It leaves out at
-// most so many training rows, 0 for a tenth of them, and tries at most so many sets, 0 for 100.
+// SmallestFlip looks, for each row, for a small set of training rows without which the class of the row
+// changes: the class of the largest mean. A smaller set may exist. The posterior must be exact or kept, and its
+// likelihood one of classes. The set has at most most training rows, where 0 means a tenth of all; the search
+// tries at most tries sets, where 0 means 100.
 func (p *Posterior) SmallestFlip(ctx context.Context, rows *Rows, most, tries int) ([]Flip, error) {
 	to, err := p.changed(&ExplainOptions{SmallestFlip: true, FlipMost: most, FlipTries: tries})
 	if err != nil {
@@ -130,14 +131,14 @@ func (p *Posterior) SmallestFlip(ctx context.Context, rows *Rows, most, tries in
 	return out, err
 }
 
-// A changed is a change of the training data, and the posterior of these.
+// A changed describes a change of the training data, and holds the posterior given the changed data.
 type changed struct {
 	flag      option.Text
 	at        []int      // positions of the rows among the training rows
 	classes   []int      // of Flip: their other classes
 	targets   *mat.Dense // of Flip of several labels: the targets of all training rows
 	posterior *counterfactual.Posterior
-	says      Changed // what is the same for every prediction
+	report    Changed // what is the same for every prediction
 
 	search *counterfactual.FlipOptions // nil but of SmallestFlip, which has a set for each prediction
 	model  *counterfactual.Model       // of the search
@@ -157,7 +158,7 @@ func (p *Posterior) changed(o *ExplainOptions) (*changed, error) {
 		return &changed{flag: "{smallest-flip}", search: &counterfactual.FlipOptions{Most: o.FlipMost, Tries: o.FlipTries}}, nil
 	case len(o.Without) > 0:
 		at, err := p.leftOut("{without}", o.Without)
-		return &changed{flag: "{without}", at: at, says: Changed{Rows: o.Without}}, err
+		return &changed{flag: "{without}", at: at, report: Changed{Rows: o.Without}}, err
 	case len(o.Flip) == 0:
 		return nil, nil
 	}
@@ -166,10 +167,10 @@ func (p *Posterior) changed(o *ExplainOptions) (*changed, error) {
 		return nil, option.Errorf("{flip} is for labels, but %s has the %s likelihood; use {without}", q.Model.Name, q.Task.Likelihood.Name())
 	}
 	for _, one := range o.Flip {
-		to.says.Rows = append(to.says.Rows, one.Row)
+		to.report.Rows = append(to.report.Rows, one.Row)
 	}
 	var err error
-	if to.at, err = q.TrainPositions(to.flag, to.says.Rows); err != nil {
+	if to.at, err = q.TrainPositions(to.flag, to.report.Rows); err != nil {
 		return nil, err
 	}
 	left := mat.DenseCopyOf(q.Examples.Y)
@@ -181,7 +182,7 @@ func (p *Posterior) changed(o *ExplainOptions) (*changed, error) {
 				return nil, option.Errorf("{flip} %d=%s: %w", one.Row, one.Label, err)
 			}
 			to.targets = left
-			to.says.Labels, to.says.LabelNames = append(to.says.Labels, now), append(to.says.LabelNames, name)
+			to.report.Labels, to.report.LabelNames = append(to.report.Labels, now), append(to.report.LabelNames, name)
 			continue
 		}
 		class, ok := q.ClassOf(one.Label)
@@ -193,16 +194,16 @@ func (p *Posterior) changed(o *ExplainOptions) (*changed, error) {
 		}
 		left.Set(i, 0, float64(class))
 		to.classes = append(to.classes, class)
-		to.says.Labels = append(to.says.Labels, result.Float(q.Task.Classes[class]))
+		to.report.Labels = append(to.report.Labels, result.Float(q.Task.Classes[class]))
 		if names := q.Task.Names; names != nil {
-			to.says.LabelNames = append(to.says.LabelNames, names[class])
+			to.report.LabelNames = append(to.report.LabelNames, names[class])
 		}
 	}
 	return to, q.CheckLeft(to.flag, left, make([]bool, q.Examples.Train.Len()))
 }
 
-// leftOut are the positions, ascending, of training rows that a flag or method leaves out. Some must be left, and two
-// classes to tell apart.
+// leftOut returns the ascending positions of the training rows that an option or method leaves out. It is an
+// error if no rows remain, or if the remaining rows have fewer than two classes.
 func (p *Posterior) leftOut(flag option.Text, training []int) ([]int, error) {
 	at, err := p.problem.TrainPositions(flag, training)
 	if err != nil {
@@ -249,12 +250,12 @@ func (to *changed) answer(ctx context.Context, p *Posterior, a *answer, x *Expla
 		x.SmallestFlip, err = to.smallest(ctx, p, a.batch)
 		return explainError(a.row, err)
 	}
-	says := to.says
-	if _, err := p.post.ChangeTo(ctx, p.problem, &says, to.posterior, a.batch, p.link); err != nil {
+	report := to.report
+	if _, err := p.post.ChangeTo(ctx, p.problem, &report, to.posterior, a.batch, p.link); err != nil {
 		return explainError(a.row, err)
 	}
-	if x.Without = &says; says.Labels != nil {
-		x.Without, x.Flip = nil, &says
+	if x.Without = &report; report.Labels != nil {
+		x.Without, x.Flip = nil, &report
 	}
 	return nil
 }
@@ -268,7 +269,7 @@ func (to *changed) smallest(ctx context.Context, p *Posterior, x *linearize.Batc
 	return flip, err
 }
 
-// refits are what a posterior keeps of answers from other training data: while a picture is drawn, many calls leave the
+// refits caches a posterior's answers from other training data: while a picture is drawn, many calls leave the
 // same training rows out.
 type refits struct {
 	sync.Mutex
@@ -286,7 +287,8 @@ type removal struct {
 // mostRemovals is the number of sets of training rows whose posteriors are kept.
 const mostRemovals = 4
 
-// counterfactual is what answers from other training data. An error names the flag or method that needs it.
+// counterfactual returns the model that answers from other training data. An error names the option or method
+// that needs it.
 func (p *Posterior) counterfactual(ctx context.Context, flag option.Text) (*counterfactual.Model, error) {
 	r := &p.refits
 	r.Lock()
@@ -301,7 +303,8 @@ func (p *Posterior) counterfactual(ctx context.Context, flag option.Text) (*coun
 	return r.model, nil
 }
 
-// refit is the posterior without training rows at these positions, which ascend; another call may have computed it.
+// refit returns the posterior without the training rows at these ascending positions. Another call may have
+// computed it already.
 func (p *Posterior) refit(ctx context.Context, flag option.Text, at []int) (*counterfactual.Posterior, error) {
 	m, err := p.counterfactual(ctx, flag)
 	if err != nil {

@@ -38,8 +38,8 @@ func (p *problem) TrainPositions(flag option.Text, rows []int) ([]int, error) {
 	return out, nil
 }
 
-// WithLabel gives a row with these targets the label of this name, or takes it away where the row has it. It returns
-// the label in words and whether the row has it then, 0 or 1.
+// WithLabel adds the named label to the targets y of a row, or removes the label if the row has it. It returns
+// the label in words and whether the row has the label afterwards, as 0 or 1.
 func (p *problem) WithLabel(y []float64, label string) (words string, now result.Float, err error) {
 	k := slices.Index(p.Task.LabelNames, norm.NFC.String(label))
 	if k < 0 {
@@ -53,8 +53,8 @@ func (p *problem) WithLabel(y []float64, label string) (words string, now result
 	return label, 1, nil
 }
 
-// CheckLeft returns an error unless some training rows are left, and two classes to tell apart where there were two. y
-// are the targets after a change, of all rows, and gone tells which are left out.
+// CheckLeft returns an error if no training rows remain, or if only one class remains where there were two. y
+// has the targets of all rows after a change, and gone marks the rows that are left out.
 func (p *problem) CheckLeft(flag option.Text, y *mat.Dense, gone []bool) error {
 	if !slices.Contains(gone, false) {
 		return job.FullErrorf("%s names all %d training rows; leave some to learn from", flag, len(gone))
@@ -101,7 +101,7 @@ func (p *problem) WithoutRows(flag option.Text, rows []int) (*problem, error) {
 	return p.changedRows(p.Examples.Data, left, flag)
 }
 
-// At is the problem at a prior precision that is not to be sought.
+// At returns the problem with a fixed prior precision, which the fit does not search for.
 func (p *problem) At(precision float64) *problem {
 	q, t := *p, *p.Task
 	if t.Precision, t.FoundPrior = precision, false; t.Prior != nil {
@@ -210,7 +210,7 @@ func (p *problem) WithRows(ctx context.Context, c *job.Job, name, index string) 
 // Joined tells whether the training rows are from several files, so that a file of the posterior must hold them.
 func (p *problem) Joined() bool { return p.dataFiles != nil }
 
-// joined is WithRows of other data.
+// joined returns the problem with training rows added from data other than the posterior's own.
 func (p *problem) joined(ctx context.Context, added *dataset.Data, rows *dataset.Rows, name string) (*problem, error) {
 	d := p.Examples.Data
 	all, err := p.Examples.Train.Kept(ctx, nil)

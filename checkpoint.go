@@ -62,7 +62,7 @@ func readCheckpoint(path string, memory int64) (*store.File, error) {
 	return file, nil
 }
 
-// badCheckpoint reports a file that cannot be gone on from.
+// badCheckpoint reports a checkpoint from which a fit cannot resume.
 func badCheckpoint(path string, err error) error {
 	var e *store.Error
 	if errors.As(err, &e) {
@@ -71,7 +71,7 @@ func badCheckpoint(path string, err error) error {
 	return job.FullErrorf("{checkpoint=%s}: %w; name another file, or remove it to start anew", path, job.CauseOf(err))
 }
 
-// useCheckpoint makes a fit with these options go on from --checkpoint and write there.
+// useCheckpoint makes a fit with these options resume from the checkpoint and write its state there.
 func (f *fit) useCheckpoint(o *sparse.Options) {
 	path := f.asked.Checkpoint
 	if path == "" {
@@ -108,8 +108,8 @@ func removeCheckpoint(path string) error {
 	return nil
 }
 
-// A choice is what a refit of kept rows starts from, and what its checkpoint holds beside the state of the refit: the
-// match, and which rows are kept.
+// A choice is the starting point of a refit of kept rows: the match, and which rows are kept. The checkpoint
+// holds it beside the state of the refit.
 type choice struct {
 	Stated    float64 // precision from which the match was looked for
 	Match     *gp.Match
@@ -121,7 +121,7 @@ type choice struct {
 	near []float64 // weights near the mode at the match
 }
 
-// readChoice returns the choice of --checkpoint, or nil where it has none.
+// readChoice returns the choice that the checkpoint holds, or nil if it holds none.
 func (f *fit) readChoice() (*choice, error) {
 	file := f.resume
 	if file == nil || f.frozen || !file.Has("choice.about") {
@@ -160,8 +160,8 @@ func (c *choice) save(ctx context.Context, f *fit, w *store.Writer) error {
 	return f.identity().Save(ctx, w, "choice.")
 }
 
-// useKeptCheckpoint makes a refit with these options go on from --checkpoint and write there, behind the choice that
-// it starts from.
+// useKeptCheckpoint makes a refit with these options resume from the checkpoint and write its state there,
+// after the choice that the refit starts from.
 func (f *fit) useKeptCheckpoint(ctx context.Context, o *kept.Options, c *choice) error {
 	path := f.asked.Checkpoint
 	write := func(save func(w *store.Writer) error) error {

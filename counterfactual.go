@@ -23,8 +23,8 @@ var (
 	_ counterfactual.Base = (*kept.Posterior)(nil)
 )
 
-// counterfactualModel returns what answers for a posterior with other training data. Where there is none, the error names
-// the flag or verb that needs it.
+// counterfactualModel returns the model that answers from other training data. Where the posterior has no such
+// model, the error names the option or verb that needs it.
 func counterfactualModel(ctx context.Context, c *job.Job, p *problem, q *solution, flag option.Text) (*counterfactual.Model, error) {
 	if err := changeable(flag, q.How.Name, p.Saved != nil, q.Dual.Refitted()); err != nil {
 		return nil, err
@@ -33,9 +33,9 @@ func counterfactualModel(ctx context.Context, c *job.Job, p *problem, q *solutio
 	return counterfactual.New(ctx, q.Dual.(counterfactual.Base), kernel, p.TrainTargets(), p.Bounds(c))
 }
 
-// changeable returns an error, which names the flag or verb, unless it is defined what a posterior of this method
-// would be with other training data. saved tells whether it is from a file, and
-// refitted whether it is a refit's, as all are but in older files.
+// changeable returns an error, which names the option or verb, unless a posterior of this method is defined for
+// other training data. saved tells whether the posterior is from a file, and refitted whether it comes from a
+// refit, as all posteriors do except those in older files.
 func changeable(flag option.Text, method string, saved, refitted bool) error {
 	if method != "exact" && method != "kept" {
 		return notOfAllRows(flag, method, saved)
@@ -46,8 +46,8 @@ func changeable(flag option.Text, method string, saved, refitted bool) error {
 	return nil
 }
 
-// notOfAllRows is the error of a flag or verb that needs a posterior of all training rows. saved tells that the posterior
-// is from a file, whose method is what it is.
+// notOfAllRows is the error of an option or verb that needs a posterior given all training rows. saved tells
+// that the posterior is from a file, so that its method cannot be changed.
 func notOfAllRows(flag option.Text, method string, saved bool) error {
 	remedy := option.Text("give {method=exact} or kept")
 	if saved {
@@ -109,13 +109,14 @@ func smallestFlip(ctx context.Context, p *problem, q *solution, m *counterfactua
 	return flip, pred, without.Warnings(), err
 }
 
-// ChangeTo predicts the row of x by a posterior with other training data, and adds it to what says which data.
-func (q *solution) ChangeTo(ctx context.Context, p *problem, says *result.Changed, other *counterfactual.Posterior, x *linearize.Batch, link predictive.Link) (*predictions, error) {
+// ChangeTo predicts the row of x by a posterior given other training data, and adds the prediction to the
+// report that describes those data.
+func (q *solution) ChangeTo(ctx context.Context, p *problem, report *result.Changed, other *counterfactual.Posterior, x *linearize.Batch, link predictive.Link) (*predictions, error) {
 	pred, err := q.PredictBy(ctx, q.Changed(other), p.Task, x, nil, link)
 	if err != nil {
 		return nil, err
 	}
-	says.Mean, says.Probability, says.Class = rowOf(pred.Mean, 0), rowOf(pred.Prob, 0), pred.class(p.Task, 0)
-	says.ClassName = p.NameOf(says.Class)
+	report.Mean, report.Probability, report.Class = rowOf(pred.Mean, 0), rowOf(pred.Prob, 0), pred.class(p.Task, 0)
+	report.ClassName = p.NameOf(report.Class)
 	return pred, nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// suitsCoverage refuses a share that n training rows, which may be a sample, cannot give, and a problem of several labels or
-// targets a row.
+// suitsCoverage returns an error for a share that n training rows, which may be a sample, are too few to give.
+// It also refuses problems with several labels or targets a row.
 func (p *problem) suitsCoverage(share float64, n int, which string) error {
 	if _, targets := p.Examples.Y.Dims(); targets > 1 && p.Task.Classes == nil {
 		what := "target"
@@ -30,7 +30,7 @@ func (p *problem) suitsCoverage(share float64, n int, which string) error {
 	return nil
 }
 
-// A covered makes the intervals or sets of rows. Several goroutines may use one.
+// A covered computes prediction intervals or prediction sets of rows. Several goroutines may use one.
 type covered struct {
 	Share     float64
 	task      *problemTask
@@ -42,7 +42,8 @@ type covered struct {
 	each func(ctx context.Context, b *linearize.Batch, do func(t int, mean *mat.Dense) error) error
 }
 
-// covers scores training rows that are left out, or the held-out rows where the posterior was calibrated by them.
+// covers returns the scored rows from which regions are computed: training rows that are left out or, where the
+// posterior was calibrated by held-out rows, those.
 func (q *solution) covers(ctx context.Context, c *job.Job, p *problem, share float64) (*covered, error) {
 	defer c.Clear()
 	k := &covered{Share: share, task: p.Task, from: "loo"}
@@ -141,7 +142,8 @@ func (k *covered) Regions(ctx context.Context, b *linearize.Batch) ([]result.Reg
 	})
 }
 
-// Report is what a summary says of the coverage before it has rows; nil for a nil coverage.
+// Report returns the part of a summary that describes the coverage, before any row is added. It is nil for a
+// nil coverage.
 func (k *covered) Report() *result.Coverage {
 	if k == nil {
 		return nil

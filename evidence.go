@@ -15,15 +15,18 @@ import (
 // An Evidence has the log evidences of a model for its training rows.
 type Evidence = result.Evidence
 
-// EvidenceOptions say what Evidence finds out beside the evidences themselves. The zero value is no more.
+// EvidenceOptions ask Evidence for more than the evidences themselves. The zero value asks for nothing more.
 type EvidenceOptions struct {
-	// Gradient asks for the derivatives in the log variance of each layer, and of the noise.
+	// Gradient asks for the derivatives of the evidences in the log variance of each layer, and in the log
+	// noise variance.
 	Gradient bool
-	// Maximize is the evidence for which the prior variance is found under which it is highest, and the noise variance of a
-	// Gaussian likelihood: refit, held-sites, linear-gaussian or at-theta; "" finds none. It takes a posterior of method exact.
+	// Maximize names the evidence to maximize over the prior variance, and over the noise variance of a
+	// Gaussian likelihood: refit, held-sites, linear-gaussian or at-theta. "" maximizes none. The posterior
+	// must be of method exact.
 	Maximize string
-	// PerLayer finds a variance for each layer, and NormalizedApart one for the layers before a normalization and one for
-	// the others; by default there is one factor for all variances.
+	// PerLayer maximizes over a variance for each layer. NormalizedApart maximizes over one variance for the
+	// layers before a normalization and another for all other layers. By default one factor scales all
+	// variances.
 	PerLayer, NormalizedApart bool
 	KeepNoise                 bool   // keeps the noise variance
 	PriorFile                 string // where the prior that was found is written, for Prior.File and --prior; "" nowhere
@@ -77,7 +80,8 @@ type evidenceSearch struct {
 	out  *Evidence
 }
 
-// others fills in the evidences of the linear-Gaussian model at θ*, and at the optimum of the linearized model.
+// others fills in two evidences of the linear-Gaussian model: at θ*, and at the optimum of the linearized
+// model.
 func (s *evidenceSearch) others(ctx context.Context) error {
 	p, q, e := s.of.problem, s.post, s.out
 	if k := q.Report(p, nil).Certificate; k != nil {
@@ -158,7 +162,7 @@ func (s *evidenceSearch) study(ctx context.Context) (err error) {
 	return err
 }
 
-// wholeAlone refuses posteriors that have no kernel of all training rows.
+// wholeAlone returns an error for posteriors that have no kernel of all training rows.
 func (s *evidenceSearch) wholeAlone(what string) error {
 	if s.post.How.Name == "exact" {
 		return nil
@@ -166,7 +170,8 @@ func (s *evidenceSearch) wholeAlone(what string) error {
 	return job.FullErrorf("%s by {method=exact} alone, and this posterior is by %s", what, s.post.How.Name)
 }
 
-// found makes a prior of the optimum and writes it to the file, if there is one. The precision stands for it.
+// found builds the prior from the optimum and writes it to the file, if one is asked for. precision is the
+// single number that summarizes the prior.
 func (s *evidenceSearch) found(groups []priorGroup) (prior ntk.Prior, precision float64, err error) {
 	p, o := s.of.problem, s.out.Optimum
 	kind, scale := priorIsotropic, []float64(nil)
@@ -200,7 +205,8 @@ func (s *evidenceSearch) found(groups []priorGroup) (prior ntk.Prior, precision 
 	return prior, precision, newPriorFile(kind, groups, scale, p.Model.Net, p.Task, noise, find).Write(s.PriorFile)
 }
 
-// groups are the parameters whose variances are looked for; common is one factor for all of them.
+// groups returns the parameter groups whose variances are optimized. common tells that one factor scales all of
+// them.
 func (s *evidenceSearch) groups(perLayer bool) (groups []priorGroup, common bool, err error) {
 	p := s.of.problem
 	net, variance, apart := p.Model.Net, 1/s.post.Precision(), s.NormalizedApart && !perLayer

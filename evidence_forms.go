@@ -22,10 +22,10 @@ import (
 // are computed in this order.
 var evidenceForms = option.Values("form")
 
-// forms are the evidences of these names.
+// forms maps the names of the evidences to their forms.
 var forms = map[string]evidence.Form{"refit": evidence.Refit, "held-sites": evidence.HeldSites, "linear-gaussian": evidence.LinearGaussian, "at-theta": evidence.AtTheta}
 
-// An evidenceStudy looks at the evidence of an exact posterior over its prior and noise variances.
+// An evidenceStudy evaluates the evidence of an exact posterior as a function of its prior and noise variances.
 type evidenceStudy struct {
 	con     *job.Job
 	problem *problem
@@ -36,7 +36,7 @@ type evidenceStudy struct {
 	data    *evidence.Problem
 }
 
-// newEvidenceStudy looks at the prior of a posterior, by these groups.
+// newEvidenceStudy returns a study of a posterior whose prior variances vary by these groups.
 func newEvidenceStudy(con *job.Job, p *problem, q *solution, groups []priorGroup, common bool) *evidenceStudy {
 	s := &evidenceStudy{con: con, problem: p, prior: q.prior, groups: groups, common: common, spans: spans(p.Model.Net, groups)}
 	if x, ok := q.Dual.Data().(*linearize.Batch); ok {
@@ -49,7 +49,7 @@ func (s *evidenceStudy) options() *evidence.Options {
 	return &evidence.Options{Limits: s.problem.Bounds(s.con)}
 }
 
-// report are the groups without their gradients.
+// report returns the groups without their gradients.
 func (s *evidenceStudy) report() []result.EvidenceGroup {
 	out := make([]result.EvidenceGroup, len(s.groups))
 	for g, x := range s.groups {
@@ -99,7 +99,8 @@ func (s *evidenceStudy) Gradient(ctx context.Context, q *solution) ([]result.Evi
 	return groups, total, nil
 }
 
-// EvidenceLowerBounds are those of the evidence at θ* and of the linear-Gaussian model, through inducing examples.
+// EvidenceLowerBounds returns the lower bounds, through inducing examples, of the evidence at θ* and of the
+// evidence of the linear-Gaussian model.
 func (q *solution) EvidenceLowerBounds() (atTheta, linear gp.Evidence) {
 	return q.induced.EvidenceAtThetaLowerBound(q.Evidence.Scatter), q.induced.EvidenceLowerBound()
 }
@@ -123,8 +124,8 @@ func (q *solution) EvidenceAtMode(ctx context.Context, c *job.Job, p *problem) (
 	return refit.Evidence, nil
 }
 
-// AtTheta is the posterior at the trained parameters and the stated precision by the method of q, with the mean of the
-// linear-Gaussian model there: q itself where it is one.
+// AtTheta returns the posterior at the trained parameters and the stated precision, by the method of q, with
+// the mean of the linear-Gaussian model there. It returns q itself if q is that posterior.
 func (q *solution) AtTheta(ctx context.Context, c *job.Job, p *problem) (*solution, error) {
 	if q.weights == nil && !q.network && !q.refitted && q.How.mean == gp.LinearGaussian {
 		return q, nil
@@ -222,7 +223,7 @@ func (s *evidenceStudy) Maximize(ctx context.Context, form string, noise bool) (
 	return r, err
 }
 
-// Optimum is what was found as JSON shows it, and the groups with the variances found.
+// Optimum returns the result of Maximize in the form that JSON shows, and the groups with the variances found.
 func (s *evidenceStudy) Optimum(form string, r *evidence.Result) (*result.EvidenceOptimum, []priorGroup) {
 	start := s.problem.Task.Noise
 	point := func(logFactor []float64, logNoise, value float64) result.EvidencePoint {
@@ -279,8 +280,8 @@ const (
 	curvePoints = 25 // of the curve
 )
 
-// Curve returns the evidences with all variances of a prior times a common factor, and those at the prior itself, of
-// which precision is the axis.
+// Curve returns the evidences with all variances of a prior multiplied by a common factor, for a range of
+// factors, and the evidences at the prior itself. precision is the value of the axis at the prior itself.
 func (s *evidenceStudy) Curve(ctx context.Context, prior ntk.Prior, lik gp.Likelihood, precision float64) (out []result.EvidenceCurvePoint, at result.EvidenceValues, err error) {
 	p := *s.data
 	p.Prior, p.Groups, p.Y = prior, nil, p.Y.Under(lik)
