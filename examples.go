@@ -17,8 +17,8 @@ import (
 	"github.com/funcgp/funcgp/sparse"
 )
 
-// Pictures finds the pictures of rows by their numbers, for a page. One that cannot be read is empty, and sets err,
-// which is looked at when the page is written.
+// Pictures returns a function that finds the picture of a row by its number, for a page. A picture that cannot
+// be read is empty and sets err, which the caller checks when the page is written.
 func (e *examples) Pictures(ctx context.Context, rows *dataset.Rows, err *error) func(row result.Index) result.Picture {
 	at := make(map[int]int, rows.Len())
 	for i, r := range rows.Index {
@@ -61,8 +61,8 @@ func (e *examples) Grey(ctx context.Context) (bool, error) {
 	return d.Dark(ctx)
 }
 
-// pixels is a picture of the size of the data: in colour of three channels, and of other numbers of channels their
-// mean in grey.
+// pixels returns a picture of the size of the data. It is in colour if the data have three channels, and
+// otherwise shows the mean of the channels in grey.
 func pixels(d *dataset.Data, pixels []byte) result.Picture {
 	h, w, pixels := d.Picture(pixels)
 	size := w * h
@@ -113,7 +113,8 @@ func rowsAt(m *mat.Dense, rows []int) *mat.Dense {
 	return out
 }
 
-// TrainingExamples are linearized once, or anew in each pass.
+// TrainingExamples returns the training examples as a source. With keep they are linearized once; otherwise
+// each pass linearizes them anew.
 func (p *problem) TrainingExamples(ctx context.Context, keep bool) (linearize.Source, error) {
 	if !keep {
 		src := p.Examples.Source(ctx, p.Model, p.Examples.Train)
@@ -125,7 +126,8 @@ func (p *problem) TrainingExamples(ctx context.Context, keep bool) (linearize.So
 	return p.Linearize(ctx, p.Examples.Train, 0, p.Examples.Train.Len())
 }
 
-// Withheld tells whether only the inducing rows have their training inputs, as a file left out the others.
+// Withheld tells whether the training inputs of the inducing rows alone are known, because the posterior's file
+// leaves out the others.
 func (p *problem) Withheld() bool { return p.Examples.Train.Withheld() }
 
 // A withheld source shows no inputs.
@@ -134,7 +136,7 @@ type withheld struct {
 	model linearize.ModelFingerprint
 }
 
-// Withheld is what internal/saved asks.
+// Withheld marks the source for internal/saved.
 func (*withheld) Withheld() bool { return true }
 
 // Inputs implements linearize.InputSource.
@@ -142,7 +144,8 @@ func (w *withheld) Inputs(_ context.Context, yield func(x *mat.Dense, m lineariz
 	return yield(nil, w.model)
 }
 
-// Part is the problem of the training examples [lo, hi) alone, with what was decided by all of them.
+// Part returns the problem restricted to the training examples [lo, hi). Whatever was decided from all training
+// examples stays as it is.
 func (p *problem) Part(lo, hi int) *problem {
 	q, e := *p, *p.Examples
 	_, width := e.Y.Dims()
@@ -295,8 +298,8 @@ func (e *examples) TestPart() *dataset.Rows {
 	return e.Data.Test
 }
 
-// Test picks test rows of the classes: those with these numbers, which from lists, or if they are nil the first count, 0
-// for all.
+// Test returns test rows of the classes. rows has their numbers, which come from the option that from names. If
+// rows is nil, Test returns the first count test rows, or all of them for a count of 0.
 func (e *examples) Test(count int, rows []int, from option.Text) (*dataset.Rows, error) {
 	part := e.TestPart()
 	if part.Len() == 0 && !e.Data.Images() {
@@ -314,7 +317,8 @@ func (e *examples) Test(count int, rows []int, from option.Text) (*dataset.Rows,
 	return e.grouped(picked), err
 }
 
-// Training are the rows of the training data with these numbers, which from lists, of the classes that are kept.
+// Training returns the rows of the training data with these numbers, if their classes are kept. from names the
+// option that lists the numbers.
 func (e *examples) Training(rows []int, from option.Text) (*dataset.Rows, error) {
 	picked, err := e.Data.Train.Pick(e.classes, rows, from)
 	return e.grouped(picked), err
@@ -329,11 +333,11 @@ func labels(rows *dataset.Rows) []float64 {
 	return out
 }
 
-// mostHeldOut is the most held-out rows that a choice is made on.
+// mostHeldOut is the largest number of held-out rows on which a choice is made.
 const mostHeldOut = 5000
 
-// HeldOut returns the rows on which a choice is made for a flag: the validation rows, or the last training rows that
-// neither the posterior nor the network was trained on. An error says for what.
+// HeldOut returns the rows on which an option's choice is made: the validation rows, or the last training rows
+// that neither the posterior nor the network was trained on. An error names the option and the use.
 func (p *problem) HeldOut(flag option.Text, use string) (*dataset.Rows, error) {
 	d := p.Examples.Data
 	part, left := d.Train, []int(nil)

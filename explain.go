@@ -34,18 +34,18 @@ type (
 // most probable one against the next.
 type ExplainOptions struct {
 	Top int // terms to list of each output, the largest first; 0 is 8
-	// For and Against are two classes, or two outputs of a regression by their target or number, whose difference is
-	// explained after the outputs.
+	// For and Against name two classes or, in a regression, two outputs by target or number. Their difference
+	// is explained after the outputs.
 	For, Against string
 	// Only explains one output alone: the difference of For and Against, For without Against, or by default the most
 	// probable class against the next, the most probable label, or the first output.
 	Only bool
 	Raw  bool // lists the terms of the prior kernel, by their size
-	// ByLayer splits every term and the sum by the layers of the network through whose parameters it comes. It and
-	// Influence need a posterior of all training rows (Method "exact" or "kept").
+	// ByLayer splits every term and the sum by layer of the network: each part comes through the parameters of
+	// one layer. ByLayer and Influence need a posterior of all training rows (Method "exact" or "kept").
 	ByLayer bool
-	// Influence says what each listed row does together with many others. The first call takes another factor of the
-	// kernel, which the posterior keeps.
+	// Influence asks for the effect of each listed row together with many others. The first call factors the
+	// kernel once more, and the posterior keeps this factor.
 	Influence bool
 	Sides     bool // lists the largest positive and the largest negative terms as well, as many of each
 	// Page adds what pages show: Sides, the running sum of all terms, and the training rows most similar to the row, but of
@@ -61,8 +61,8 @@ type ExplainOptions struct {
 	FlipMost     int // rows of that set at most; 0 is a tenth of the training rows
 	FlipTries    int // sets to try at most; 0 is 100
 
-	// Merged are the explanations of each row in place of a pass over the training rows: those by ExplainPart of all
-	// parts of the training rows, which explain.Merge joined.
+	// Merged, if not nil, holds the explanations of each row, which then need no pass over the training rows.
+	// explain.Merge joins them from the results of ExplainPart for all parts of the training rows.
 	Merged [][]explain.Explanation
 }
 
@@ -79,8 +79,8 @@ func (o *ExplainOptions) Contrast(text string) error {
 	return nil
 }
 
-// CheckContrast refuses a contrast as Contrast takes it that no classes of data with these options can be right for. file
-// is that of a posterior, "" for none.
+// CheckContrast returns an error for a contrast, written as Contrast takes it, that names no pair of classes of
+// such data. file is the posterior's file, or "".
 func CheckContrast(d Data, file, text string) error {
 	f, err := checked(&Model{}, &d, &FitOptions{}, file)
 	if err == nil {
@@ -139,8 +139,9 @@ func (p *Posterior) EachExplanation(ctx context.Context, rows *Rows, o *ExplainO
 	return nil
 }
 
-// ExplainPart explains each of the rows by the training rows at the positions from lo to below hi alone, for
-// explain.Merge. Of the options it takes those that say what is explained, Top, Raw and Sides.
+// ExplainPart explains each of the rows by the training rows at the positions [lo, hi) alone, for
+// explain.Merge. It uses the options that choose what is explained, and Top, Raw and Sides; it ignores the
+// others.
 func (p *Posterior) ExplainPart(ctx context.Context, rows *Rows, lo, hi int, o *ExplainOptions) ([][]explain.Explanation, error) {
 	if err := p.owns(rows); err != nil {
 		return nil, err
@@ -223,8 +224,9 @@ func (p *Posterior) Terms(ctx context.Context, rows *Rows, o *ExplainOptions) (*
 // are needed: about three factorizations for an exact posterior.
 const mostVariances = 40_000
 
-// Prepare lets later explanations share what they learn of training rows. Up to 40,000 outputs of training rows it
-// computes all of it at once, and returns true: then explanations do not wait for one another.
+// Prepare lets later explanations share what they compute about training rows. If there are at most 40,000
+// outputs of training rows, it computes all of it at once and returns true: then explanations do not wait for
+// one another.
 func (p *Posterior) Prepare(ctx context.Context) (bool, error) {
 	end, err := p.functions(ctx, "Prepare")
 	if err != nil {
@@ -245,7 +247,7 @@ func (p *Posterior) Prepare(ctx context.Context) (bool, error) {
 	return all, nil
 }
 
-// explainer is one of its own, or one that shares what Prepare learned.
+// explainer returns the explainer that shares what Prepare computed, or a new one if Prepare was not called.
 func (p *Posterior) explainer(o *explain.Options) (*explain.Explainer, error) {
 	if p.post.Dual == nil {
 		return nil, noFunctions("a sum over training rows")
@@ -264,7 +266,7 @@ func (o *ExplainOptions) kernel() gp.Terms {
 	return gp.PosteriorTerms
 }
 
-// target is what the options ask to be explained beside each output, or alone; nil for the default.
+// target returns the target that the options ask for, beside each output or alone. It is nil for the default.
 func (p *Posterior) target(o *ExplainOptions) (*explain.Target, error) {
 	q := p.problem
 	switch {
@@ -290,7 +292,7 @@ func (p *Posterior) target(o *ExplainOptions) (*explain.Target, error) {
 	return &t, nil
 }
 
-// targets are what is explained of prediction i.
+// targets returns the targets that are explained for prediction i.
 func (p *Posterior) targets(pred *predictions, i int, asked *explain.Target, only bool) []explain.Target {
 	if pred.Prob == nil {
 		return p.targetsAmong(0, -1, asked, only)
@@ -298,9 +300,10 @@ func (p *Posterior) targets(pred *predictions, i int, asked *explain.Target, onl
 	return p.targetsAmong(pred.Best(i), pred.RunnerUp(i), asked, only)
 }
 
-// targetsAmong are what is explained of a row with these most probable classes: each output, and then what was asked.
-// Without it that is the contrast of the two, where each class has an output: a softmax compares outputs, and by itself
-// none means anything. Only leaves out the outputs before.
+// targetsAmong returns the targets that are explained for a row whose two most probable classes are first and
+// second: each output, and then the target asked for. If none was asked for and each class has an output, the
+// last target is the contrast of first and second, because a softmax compares outputs and no output has a
+// meaning by itself. With only, the list has the last target alone.
 func (p *Posterior) targetsAmong(first, second int, asked *explain.Target, only bool) (list []explain.Target) {
 	task, outputs := p.problem.Task, p.problem.Model.Outputs
 	if !only {
@@ -321,7 +324,7 @@ func (p *Posterior) targetsAmong(first, second int, asked *explain.Target, only 
 	return list
 }
 
-// An explaining is what the explanations of some rows share.
+// An explaining holds what the explanations of several rows share.
 type explaining struct {
 	p         *Posterior
 	o         ExplainOptions
@@ -501,7 +504,7 @@ func (e *explaining) explain(ctx context.Context, rows *dataset.Rows, i int) (*E
 	return x, err
 }
 
-// output is an output of a report, with what its terms speak for.
+// output returns an output of a report, with the names of what its positive and negative terms speak for.
 func (p *Posterior) output(names result.Rows, x explain.Explanation) Output {
 	o := names.Output(x)
 	o.Name, o.Other = p.outputName(x.Target.Plus), ""
@@ -525,7 +528,7 @@ func (p *Posterior) outputName(k int) string {
 	return fmt.Sprint(k)
 }
 
-// atHalf is the refit of the training rows at half of their weights, which the posterior keeps.
+// atHalf returns the refit with half the weights of the training rows. The posterior keeps it.
 func (p *Posterior) atHalf(ctx context.Context) (gp.Dual, error) {
 	p.half.Lock()
 	defer p.half.Unlock()

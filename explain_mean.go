@@ -18,7 +18,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A member is one of several networks, with what it says of each row.
+// A member is one of several networks, with its explanations of each row.
 type member struct {
 	result       result.NetworkResult // but for the prediction
 	predictions  []result.Prediction
@@ -129,8 +129,8 @@ func meanOutputs(ctx context.Context, list []*Posterior, rows *dataset.Rows) (*m
 	return mean, nil
 }
 
-// targetsOfMean are what is explained of a row with these mean outputs: by the largest outputs where targets goes by
-// probabilities.
+// targetsOfMean returns the targets that are explained for a row with the mean outputs f. It compares the
+// outputs themselves where targets compares probabilities.
 func (p *Posterior) targetsOfMean(f []float64, asked *explain.Target, only bool) []explain.Target {
 	first, second := floats.MaxIdx(f), -1
 	for k := range f {
@@ -184,7 +184,8 @@ func (p *Posterior) member(ctx context.Context, rows *dataset.Rows, targets [][]
 	return m, warned, nil
 }
 
-// meanOf is the explanation of row i, whose mean output is f. It lets go of what the members say of it.
+// meanOf returns the explanation of row i, whose mean output is f. It releases the members' explanations of the
+// row.
 func (p *Posterior) meanOf(members []*member, rows *dataset.Rows, i int, f []float64, o *ExplainOptions) *Explanation {
 	x := &Explanation{Classes: p.problem.Task.ClassNames(), Labels: p.problem.Task.LabelNames, Meanings: meanings(p.problem, o, len(members)), Fit: members[0].result.Fit}
 	x.Input = p.inputOf(rows, i)

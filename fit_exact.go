@@ -55,8 +55,8 @@ func (f *fit) exact(ctx context.Context) (*solution, error) {
 	return q, nil
 }
 
-// exactDual forms the kernel and fits or refits. It writes the time when the kernel was formed to a formed that is not
-// nil.
+// exactDual forms the kernel and fits or refits. It sets formed, unless nil, to the time when the kernel was
+// complete.
 func (f *fit) exactDual(ctx context.Context, batch *linearize.Batch, formed *time.Time) (*gp.Exact, error) {
 	o := &gp.Options{Mean: f.meanAtTheta(), Limits: linearize.Limits{Memory: f.problem.Memory, Progress: func(stage string, done, total int) {
 		if stage == gp.StageKernel && done == total && formed != nil {

@@ -19,15 +19,15 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// askedRows is the most test rows whose variances must be near the variances given all training rows, as --within
-// says.
+// askedRows is the largest number of test rows for which the variances are compared with those given all
+// training rows, as --within demands.
 const askedRows = 200
 
-// sampledRows is how many training examples, and as many of their rows, choose the rows of a pass through inducing
-// examples.
+// sampledRows is the number of training examples, and also of their rows, in the sample that chooses inducing
+// rows.
 const sampledRows = 6000
 
-// kept conditions on the rows of all training data that say something (E16).
+// kept conditions on the informative rows of all training data (E16).
 func (f *fit) kept(ctx context.Context) (*solution, error) {
 	stated := f.precision
 	var err error
@@ -121,8 +121,8 @@ func (f *fit) kept(ctx context.Context) (*solution, error) {
 	return q, f.certify(ctx, q, threshold, products)
 }
 
-// products returns fast products with the Jacobian of training examples that are linearized anew in each pass; else
-// nil. Inputs that take much of the memory are read anew in each product.
+// products returns fast products with the Jacobian of training examples that each pass linearizes anew, and nil
+// for other training examples. Where the inputs take much of the memory, each product reads them anew.
 func (f *fit) products(ctx context.Context) (linearize.Products, error) {
 	if _, ok := f.source.(*linearize.Batch); ok {
 		return nil, nil
@@ -155,13 +155,13 @@ func (f *fit) askedRows(ctx context.Context) (*linearize.Batch, error) {
 	return x, explainError(rows.Slice(0, n), err)
 }
 
-// thresholdOptions say what to ask of rows that are kept.
+// thresholdOptions returns the options for the search of the threshold of kept rows.
 func (f *fit) thresholdOptions() *kept.ThresholdOptions {
 	return &kept.ThresholdOptions{Within: f.asked.Method.Within, Limits: f.problem.Bounds(f.con), Seed: f.problem.Seed}
 }
 
-// threshold finds τ for --within at the sites s. c, if not nil, has what a checkpoint knows of it, and takes what is
-// found.
+// threshold finds the threshold τ that satisfies --within at the sites s. c, if not nil, has what a checkpoint
+// recorded about τ, and receives the result.
 func (f *fit) threshold(ctx context.Context, asked *linearize.Batch, s *gp.Sites, c *choice) (*kept.Threshold, error) {
 	var before *kept.Threshold
 	if c != nil && c.Threshold.Of > 0 {
@@ -193,11 +193,12 @@ func (f *fit) threshold(ctx context.Context, asked *linearize.Batch, s *gp.Sites
 	return t, nil
 }
 
-// quickOutputs is the number of outputs of training rows up to which --method auto takes exact.
+// quickOutputs is the number of outputs of training rows up to which --method auto chooses the exact method.
 const quickOutputs = 5000
 
-// keptCosts is how many times the multiplications of a pass through inducing examples --method auto spends on kept
-// rows, which say how far they are from all rows.
+// keptCosts bounds the work that --method auto spends on kept rows: this many times the multiplications of a
+// pass through inducing examples. Kept rows are worth more because they come with a bound on their distance
+// from all rows.
 const keptCosts = 4
 
 // A losing error says why --method auto does not keep the rows above a threshold.
@@ -259,8 +260,9 @@ func (f *fit) throughInducing() (FitOptions, error) {
 	return o, err
 }
 
-// keptPosterior fits, or refits at the mode, with the rows that --within takes by the sites there, and completes the
-// options o. c is as in threshold. Where memory holds fewer rows, it measures what these give.
+// keptPosterior fits, or refits at the mode, with the rows that --within selects by the sites there, and
+// completes the options o. It uses c as threshold does. Where memory holds fewer rows than that, it measures
+// the accuracy with those that fit.
 func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, c *choice, o *kept.Options) (*solution, *kept.Threshold, error) {
 	y, s := f.problem.TrainTargets(), f.sites
 	o.Mean, o.Outputs, o.Start, o.Limits = f.meanAtTheta(), f.outputs, f.near, f.problem.Bounds(f.con)
@@ -331,7 +333,7 @@ func (f *fit) keptAgain(ctx context.Context, near *kept.Posterior) (fitted, erro
 	return q.Dual, nil
 }
 
-// warnShort says what the rows give that memory holds where --within takes more.
+// warnShort warns that memory holds fewer rows than --within needs, and reports the accuracy with these rows.
 func (f *fit) warnShort(rows int, t *kept.Threshold) {
 	var more option.Text
 	if f.asked.Checkpoint != "" {

@@ -18,7 +18,7 @@ import (
 	"github.com/funcgp/funcgp/sparse"
 )
 
-// sparse conditions on the training rows through inducing examples, or on those alone.
+// sparse conditions on the training rows through inducing examples, or on the inducing examples alone.
 func (f *fit) sparse(ctx context.Context) (*solution, error) {
 	if err := f.prepare(ctx, f.problem.KeepsJacobian(), f.settleMode); err != nil {
 		return nil, err
@@ -90,7 +90,8 @@ func (f *fit) sparseOptions() *sparse.Options {
 	return &sparse.Options{Mean: f.mean(), Limits: f.problem.Bounds(f.con)}
 }
 
-// sparsePosterior notes the evidence of a posterior with inducing examples and what they leave out.
+// sparsePosterior returns the solution for a posterior with inducing examples. It records the evidence and how
+// much of the prior variance the inducing examples leave out.
 func (f *fit) sparsePosterior(dual *sparse.Posterior, z *sparse.Inducing) *solution {
 	q := f.posterior(dual)
 	q.induced, q.How.inducing = dual, z.Rows

@@ -70,17 +70,18 @@ type candidate struct {
 	answers              *mat.Dense // of some training rows: probabilities, or means in deviations of the targets
 }
 
-// A guess is what candidates came to.
+// A guess is the result of comparing candidates.
 type guess struct {
 	best   *candidate
 	next   *candidate // the nearest of those with other answers; nil for none
 	margin float64    // between their scores, of which unsure decides
 }
 
-// sure tells whether no candidate with other answers is near, and the best is one with which the network could have been trained.
+// sure tells whether no other candidate with other answers scores nearly as well, and the best candidate is one
+// with which the network could have been trained.
 func (g *guess) sure() bool { return g.next == nil || g.margin > unsure && g.best.record < looseRecord }
 
-// why says what was compared.
+// why describes the comparison in words.
 func (g *guess) why() string {
 	text := fmt.Sprintf("the network loses %s of what a constant loses on its training rows", percent(g.best.loss))
 	if g.next == nil {
@@ -89,7 +90,7 @@ func (g *guess) why() string {
 	return text + fmt.Sprintf("; next comes %s with %s", g.next.words, percent(g.next.loss))
 }
 
-// apart is how far the answers of the best and the next are apart, at most, in words.
+// apart describes in words the largest difference between the answers of the best candidate and the next one.
 func (g *guess) apart() string {
 	unit := "in a probability"
 	if g.best.likelihood != nil && !hasClasses(g.best.likelihood) {
@@ -98,7 +99,7 @@ func (g *guess) apart() string {
 	return fmt.Sprintf("%.2g %s", apart(g.best, g.next), unit)
 }
 
-// doubt warns that the next is not ruled out.
+// doubt returns a warning that the next candidate is not ruled out.
 func (g *guess) doubt() error {
 	return job.NewWarning("guess-unsure", g.margin, unsure,
 		option.Textf("Give %s to keep what is taken, or %s for the other.", option.Join(g.best.options, "{,}"), option.Join(g.next.options, "{,}")),
@@ -172,7 +173,8 @@ func compareOn(ctx context.Context, m *trainedModel, t *problemTask, train *data
 	return c, nil
 }
 
-// choose judges all candidates, of which the first of equals is the likeliest, and returns what they come to.
+// choose compares all candidates and returns the result. Among candidates with equal scores it prefers the
+// first, so all must list the likeliest first.
 func (c *comparison) choose(ctx context.Context, all []*candidate) (*guess, error) {
 	for i, a := range all {
 		if i > 0 && a.inputs == all[i-1].inputs { // a forward pass serves all that have the same inputs
@@ -257,7 +259,7 @@ func (c *comparison) leaked(ctx context.Context, g *guess, train, test *dataset.
 	return true, nil
 }
 
-// twins tells whether two candidates differ by deviations over N and over N − 1 alone.
+// twins tells whether two candidates differ only in the divisor of their deviations, N or N − 1.
 func twins(a, b *candidate) bool {
 	same := func(a, b *dataset.Scaling) bool {
 		return a == nil && b == nil || a != nil && b != nil && slices.Equal(a.Mean, b.Mean)
@@ -276,14 +278,14 @@ func compare(a, b float64) int {
 	return 0
 }
 
-// scaled are the rows as a candidate gives them to the network.
+// scaled returns the rows with the inputs scaled as the candidate scales them.
 func (c *comparison) scaled(a *candidate) *mat.Dense {
 	x := mat.DenseCopyOf(c.x)
 	a.inputs.Apply(x)
 	return x
 }
 
-// targets are those of the rows as a candidate trains on them, for outputs f.
+// targets returns the targets of the rows as the candidate trains on them, for outputs f.
 func (c *comparison) targets(a *candidate, f *mat.Dense) *mat.Dense {
 	y := mat.DenseCopyOf(c.y)
 	if a.targets != nil {
@@ -295,7 +297,8 @@ func (c *comparison) targets(a *candidate, f *mat.Dense) *mat.Dense {
 	return y
 }
 
-// fit finds loss, record and answers of candidates with the same inputs. Outputs that are not finite lose everything.
+// fit computes the loss, the record and the answers of candidates that share their inputs. A candidate whose
+// outputs are not finite gets an infinite loss.
 func (c *comparison) fit(ctx context.Context, same []*candidate) error {
 	x := c.scaled(same[0])
 	f, err := c.model.Net.Forward(ctx, x)
@@ -328,7 +331,7 @@ func (c *comparison) fit(ctx context.Context, same []*candidate) error {
 	return nil
 }
 
-// answer is what a candidate says of the rows.
+// answer returns the candidate's answers for the rows.
 func (c *comparison) answer(a *candidate, f *mat.Dense) *mat.Dense {
 	n, k := f.Dims()
 	out := mat.NewDense(n, k, nil)
@@ -459,7 +462,8 @@ func (c *comparison) record(ctx context.Context, x *mat.Dense) (float64, error) 
 	return total / float64(channels), nil
 }
 
-// reorder replaces each label by the class that outputs f give most of its rows, if these are different ones.
+// reorder replaces each label by the class that the outputs f give to most rows with that label, if the classes
+// so found are all different.
 func reorder(y, f *mat.Dense, classes int) {
 	label, to := make([]int, y.RawMatrix().Rows), make([]int, classes)
 	for i := range label {
@@ -568,13 +572,14 @@ func counts(y *mat.Dense) bool {
 	return !slices.ContainsFunc(y.RawMatrix().Data, func(v float64) bool { return v < 0 || v > most || v != math.Trunc(v) })
 }
 
-// byNumbers are the options that say a scaling of "input" or "target" by its numbers.
+// byNumbers returns the options that give the scaling of the "input" or the "target" by its numbers.
 func byNumbers(of string, s *dataset.Scaling) []option.Text {
 	commas := func(v []float64) string { return strings.ReplaceAll(shortNumbers(v), " ", "") }
 	return []option.Text{option.Set(of+"-mean", commas(s.Mean)), option.Set(of+"-sd", commas(s.Scale))}
 }
 
-// both are the candidates with each of some ways to scale the inputs and each of some ways to scale the targets.
+// both returns the candidates that combine each of some ways to scale the inputs with each of some ways to
+// scale the targets.
 func both(inputs, targets []*candidate) []*candidate {
 	var all []*candidate
 	for _, in := range inputs {

@@ -97,8 +97,9 @@ const (
 	likelier = .1
 )
 
-// outputs looks at the range of the outputs: where they are what the likelihood makes of logits or logarithms, it
-// applies that twice. It reports whether something was found, which explains what else may be wrong.
+// outputs checks the range of the outputs. If they look like probabilities or logarithms of probabilities, to
+// which the likelihood would apply its function a second time, it warns. It reports whether it found something,
+// which then explains other faults too.
 func (l *look) outputs() bool {
 	if w := l.problem.Model.wrongHead; w != nil {
 		l.warn(w)

@@ -12,9 +12,9 @@ import (
 // Importances are the training rows that hold the function in place.
 type Importances = result.ImportanceReport
 
-// Importances lists the top training rows with the largest dual vectors |α_i| of the refit, without which the function
-// would be another whatever the row asked about, and the |α_i| of all rows. top 0 is 20, and a negative one an error.
-// Record of the answer is nil: see Posterior.Record.
+// Importances lists the top training rows with the largest dual vectors |α_i| of the refit, and the |α_i| of
+// all rows. Without the listed rows the function would be another, whatever the row asked about. A top of 0
+// means 20, and a negative top is an error. The Record of the answer is nil: see Posterior.Record.
 func (p *Posterior) Importances(ctx context.Context, top int) (*Importances, error) {
 	end, err := p.functions(ctx, "Importances")
 	if err != nil {

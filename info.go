@@ -9,21 +9,23 @@ import (
 	"github.com/funcgp/funcgp/internal/job"
 )
 
-// Info says what a posterior is of.
+// Info describes the model, the data and the method of a posterior.
 type Info = result.Info
 
 // A Card says what those who are to use a network with its posterior must know.
 type Card = result.Card
 
-// Check is an error of what makes answers untrustworthy: warnings that the network does not suit the data or the
-// prior, of codes bad-fit, class-order, not-optimum, overconfident, targets-scaled and wrong-outputs. It is nil where there are none.
+// Check returns an error if a warning says that the network does not suit the data or the prior, so that the
+// answers are not to be trusted. The codes of such warnings are bad-fit, class-order, not-optimum,
+// overconfident, targets-scaled and wrong-outputs. Without such warnings the error is nil.
 func (p *Posterior) Check() error {
 	list := p.Warnings()
 	return errors.Join(slices.DeleteFunc(list, func(w error) bool { return !result.IsAlarm(w) })...)
 }
 
-// Record says what answers come from, to be filed with them: SHA-256 of the files of model, data and posterior, and the
-// time. It reads the files, and returns their errors, or that of a context that is done.
+// Record returns what identifies the source of answers, to be filed with them: the SHA-256 of the files of
+// model, data and posterior, and the time. It reads the files and returns their errors, or the error of a
+// context that is done.
 func (p *Posterior) Record(ctx context.Context) (result.Record, error) {
 	end, err := p.begin()
 	if err != nil {
@@ -65,7 +67,7 @@ func (p *Posterior) ModelSum(ctx context.Context) (result.FileSum, error) {
 	return result.FileSum{Name: p.problem.Model.Name, SHA256: sum}, p.named(err)
 }
 
-// Info says what the posterior is of.
+// Info describes the model, the data and the method of the posterior.
 func (p *Posterior) Info() Info {
 	f, out := p.reportOf(job.New(nil), p.post), infoOf(p.problem)
 	out.Method, out.PriorPrecision, out.PriorPrecisionOrigin, out.NoiseVariance = f.Method, f.PriorPrecision, f.PriorPrecisionOrigin, result.Undefined()
@@ -77,14 +79,14 @@ func (p *Posterior) Info() Info {
 	return out
 }
 
-// infoOf says what the rows and the outputs of a problem are.
+// infoOf describes the rows and the outputs of a problem.
 func infoOf(p *problem) Info {
 	d, t := p.Examples.Data, p.Task
 	return Info{Model: p.Model.Name, Data: d.Source, Likelihood: t.Likelihood.Name(), InputShape: slices.Clone(d.Shape), Columns: slices.Clone(d.Columns), Target: d.Target,
 		Classes: slices.Clone(t.ClassNames()), Labels: slices.Clone(t.LabelNames)}
 }
 
-// Card is all that a model card says, which report.WriteCard writes. Its errors are those of Record.
+// Card returns the content of a model card, which report.WriteCard writes. Its errors are those of Record.
 func (p *Posterior) Card(ctx context.Context) (*Card, error) {
 	if err := p.ready(ctx); err != nil {
 		return nil, p.named(err)

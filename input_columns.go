@@ -14,8 +14,9 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// withColumns returns the model that takes the rows of the data, with the columns of each input as --input-columns
-// says. Several inputs without it take the columns of their names, or all columns one after another, which is said.
+// withColumns returns the model for the rows of the data, with the columns of each input chosen by
+// --input-columns. A model of several inputs without that option takes the columns with the inputs' names, or
+// all columns in order, and a message says which.
 func (m *trainedModel) withColumns(c *job.Job, f *Model, d *dataset.Data) (*trainedModel, error) {
 	inputs := m.Net.Inputs()
 	if len(f.InputColumns) == 0 && len(inputs) == 1 {
@@ -62,9 +63,9 @@ func (m *trainedModel) withColumns(c *job.Job, f *Model, d *dataset.Data) (*trai
 	return m.Trained(net), nil
 }
 
-// columnsOf returns the positions among these columns of those that --input-columns gives an input: names,
-// ranges of names such as a:c, and numbers counted from 0 and ranges of them such as 0-9. wrong is what is none of
-// these, "" for nothing.
+// columnsOf returns the positions, among the named columns, of the columns that --input-columns lists for an
+// input: names, ranges of names such as a:c, numbers counted from 0, and ranges of numbers such as 0-9. wrong
+// is the first entry that is none of these, or "".
 func columnsOf(text string, names []string) (at []int, wrong string) {
 	for _, item := range strings.Split(text, ",") {
 		from := slices.Index(names, item)
@@ -92,7 +93,7 @@ func columnsOf(text string, names []string) (at []int, wrong string) {
 	return at, ""
 }
 
-// columnsFlag is --input-columns that gives one input these columns among all.
+// columnsFlag returns the --input-columns option that gives one input the columns names among all columns.
 func columnsFlag(input string, names, all []string) option.Text {
 	list := make([]string, len(names))
 	for i, name := range names {
@@ -103,8 +104,9 @@ func columnsFlag(input string, names, all []string) option.Text {
 	return option.Set("input-columns", job.Word(input+"="+strings.Join(list, ",")))
 }
 
-// explainField gives the error of a field that is no number the flags that take its column for what it seems to be: the
-// target, or nothing that an input takes. defaulted says that the last column was taken for the target.
+// explainField adds a remedy to the error of a field that is not a number: the options that declare what its
+// column seems to be, the target or a column that no input takes. defaulted tells that the last column was
+// taken for the target because no option named one.
 func (m *trainedModel) explainField(f *Model, defaulted bool, err error) error {
 	e := (*dataset.Error)(nil)
 	if m.Net == nil || !errors.As(err, &e) || e.Field == nil {
@@ -137,7 +139,8 @@ func (m *trainedModel) explainField(f *Model, defaulted bool, err error) error {
 	return err
 }
 
-// indexHint says to take a column that counts the rows for their names, where it is one more than the network takes.
+// indexHint advises declaring a column that counts the rows as their ID, where the data have one column more
+// than the network takes.
 func (m *trainedModel) indexHint(d *dataset.Data) option.Text {
 	want, _, _ := m.Net.Dims()
 	if len(d.Columns) != want+1 || d.Train.ByRange() || d.Train.Len() < 2 || len(m.Net.Inputs()) != 1 {
@@ -159,11 +162,11 @@ func (m *trainedModel) indexHint(d *dataset.Data) option.Text {
 	return ""
 }
 
-// mostTyped is the most columns that a message names one by one.
+// mostTyped is the largest number of columns that a message names one by one.
 const mostTyped = 40
 
-// spare tells of columns of features whether no input of the model takes each; nil where all are taken or that is not
-// known.
+// spare tells, for each feature column, whether no input of the model takes it. It is nil if every column is
+// taken or the columns of the inputs are not known.
 func (m *trainedModel) spare(f *Model, columns []string) []bool {
 	if m.Net == nil {
 		return nil
@@ -190,7 +193,8 @@ func (m *trainedModel) spare(f *Model, columns []string) []bool {
 	return taken
 }
 
-// spareColumns tells of the columns of the rows whether no input takes each; nil where all are taken.
+// spareColumns tells, for each column of the rows, whether no input takes it. It is nil if every column is
+// taken.
 func (m *trainedModel) spareColumns() []bool {
 	d, _, _ := m.Net.Dims()
 	spare := slices.Repeat([]bool{true}, d)
@@ -208,9 +212,9 @@ func (m *trainedModel) spareColumns() []bool {
 	return spare
 }
 
-// defaultColumns returns the columns of several inputs where nothing is given, and how they were found: by their names
-// if each input is one number and a column has its name, or one after another if there are just as many; nil where
-// neither is so.
+// defaultColumns returns the columns of several inputs where no option gives them, and how they were found.
+// Columns are matched to inputs by name if each input is one number and a column has its name; otherwise the
+// inputs take the columns in order if the numbers of columns agree. columns is nil if neither rule applies.
 func defaultColumns(inputs []network.Input, d *dataset.Data) (columns map[string][]int, how string) {
 	columns = map[string][]int{}
 	named, at := true, 0
@@ -264,7 +268,7 @@ func (m *trainedModel) wholeColumns() (list []int) {
 	return list
 }
 
-// unscaled returns s without the scaling of some columns, nil where that leaves nothing.
+// unscaled returns the scaling s with some columns left unscaled, or nil if no scaled column remains.
 func unscaled(s *dataset.Scaling, columns []int) *dataset.Scaling {
 	if s == nil || len(columns) == 0 {
 		return s

@@ -8,11 +8,11 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/head"
 )
 
-// An Inspection says what a model is made of.
+// An Inspection describes what a model is made of.
 type Inspection = result.Inspection
 
-// Inspect says what a model is made of: its operators, inputs and outputs, the function that it ends with, and for each
-// stored tensor whether it is a parameter, and why. It opens no data. The limits may be nil.
+// Inspect describes what a model is made of: its operators, its inputs and outputs, the function at its end,
+// and for each stored tensor whether it is a parameter and why. It opens no data. The limits may be nil.
 func Inspect(ctx context.Context, m Model, l *Limits) (*Inspection, error) {
 	c, f := job.FromContext(ctx), asked{Model: m}
 	if l != nil {

@@ -24,9 +24,10 @@ func (q *solution) Latent() gp.Latent {
 	return q.Dual
 }
 
-// An answer is a posterior with another mean. Where other is nil it is f(x;θ*) with the covariance of q, and where q
-// is of other training rows than the network was matched to, D' in place of D, with the mean f(x;θ*) + f̂_D'(x) −
-// f̂_D(x). Else it is the posterior of other training rows, whose mean is q's and what the refit changes by.
+// A latentAnswer is a posterior whose mean is not its own. If other is nil, the covariance is that of q and the
+// mean is f(x;θ*); but where q has training rows D' and the network was matched to other rows D, the mean is
+// f(x;θ*) + f̂_D'(x) − f̂_D(x). Otherwise the latentAnswer is the posterior other, given other training rows,
+// and its mean is the mean of q plus the change from one refit to the other.
 type latentAnswer struct {
 	q     *solution
 	other gp.Latent
@@ -83,7 +84,8 @@ func (q *solution) Changed(other gp.Latent) gp.Latent {
 	return &latentAnswer{q, other}
 }
 
-// Shift is what the answer for a row is beyond the mean of its posterior, C numbers; nil for nothing.
+// Shift returns the difference between the answer for a row and the mean of its posterior, C numbers. It is nil
+// if they are the same.
 func (q *solution) Shift(ctx context.Context, x *linearize.Batch) ([]float64, error) {
 	if !q.network {
 		return nil, nil
@@ -96,7 +98,7 @@ func (q *solution) Shift(ctx context.Context, x *linearize.Batch) ([]float64, er
 	return now.RawRowView(0), nil
 }
 
-// means are the means of the answer and of the posterior, T×C.
+// means returns the mean of the answer and the mean of the posterior, T×C each.
 func (q *solution) means(ctx context.Context, x *linearize.Batch) (now, fitted *mat.Dense, err error) {
 	now, fitted = mat.NewDense(x.Len(), x.Outputs(), nil), mat.NewDense(x.Len(), x.Outputs(), nil)
 	if err = q.Latent().PredictTo(ctx, now, nil, x); err == nil {

@@ -18,7 +18,8 @@ const (
 	leftOutTolerance  = 1e-8 // of a Gaussian likelihood, where the closed form is exact
 )
 
-// leaveOut compares some training rows, spread evenly, at the mode.
+// leaveOut compares leave-one-out in closed form with refits at the mode, for some training rows that are
+// spread evenly.
 func (v *validation) leaveOut(ctx context.Context, refit *gp.Exact) (*result.LeaveOneOut, error) {
 	e, lik, c := v.problem.Examples, v.problem.Task.Likelihood, v.problem.Model.Outputs
 	n := e.Train.Len()
@@ -83,7 +84,8 @@ func (v *validation) leaveOut(ctx context.Context, refit *gp.Exact) (*result.Lea
 	return out, nil
 }
 
-// addLeftOut compares two matrices, relative to scale.
+// addLeftOut compares the values from refits with the values in closed form, relative to scale, and adds the
+// result to l.
 func addLeftOut(l *result.LeaveOneOut, name string, refit, closed *mat.Dense, scale float64, tolerance result.Float) {
 	r := result.LeftOutValues{Quantity: name, Tolerance: tolerance}
 	worst := -1.0

@@ -35,7 +35,7 @@ const (
 	leastMove              = .1 // of a logit, so that many rows do not make something of nothing
 )
 
-// A departure adds up u and v over the rows.
+// A departure sums u and v over the rows.
 type departure struct{ sum, variance, square float64 }
 
 // add adds a row of weight w with d_y − E_p d and Var_p d.
@@ -66,7 +66,7 @@ type flatLoss struct {
 	residual func(py, logpy float64) (scale, shift float64)
 }
 
-// flatLosses are those looked for: −(1 − p)^γ log p, and the cross entropy to (1 − ε)y + ε/K.
+// flatLosses lists the losses that are looked for: −(1 − p)^γ log p, and the cross entropy to (1 − ε)y + ε/K.
 var flatLosses = func() []flatLoss {
 	var all []flatLoss
 	for _, gamma := range []float64{1, 2, 3, 5} {
@@ -280,8 +280,9 @@ func balancedWeights(to *mat.Dense) []float64 {
 	return weight
 }
 
-// offBy returns the classes whose numbers of rows differ from what is expected, the worst first, as by a loss with weights
-// under which the gradient is q times that of the cross entropy.
+// offBy returns the classes whose numbers of rows differ from the expected numbers, the worst first, as a loss
+// with class weights would cause. q is the ratio of the gradient under such a loss to the gradient of the cross
+// entropy.
 func (all classCounts) offBy(q float64) (off classCounts) {
 	for _, c := range all {
 		if c.counts(q) >= sharesLimit {
@@ -295,7 +296,7 @@ func (all classCounts) offBy(q float64) (off classCounts) {
 // mostNamed is how many classes a warning names.
 const mostNamed = 3
 
-// warning says which classes are off, and by what weights.
+// warning returns the warning that names the classes that are off, and the weights that would explain it.
 func (all classCounts) warning(off classCounts, by float64, rows string, t *problemTask) error {
 	name := func(k int) string {
 		if t.Names != nil {
@@ -337,7 +338,7 @@ func (l *look) sureness() (d departure) {
 	return d
 }
 
-// flatWarning says that the labels are surer than the network.
+// flatWarning returns the warning that the labels are surer than the network.
 func (l *look) flatWarning(by, z float64, rows, loss string) error {
 	sure := 0.0
 	for _, lp := range l.logp {

@@ -6,7 +6,8 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// meanings say what each score in the JSON of an explanation by so many networks is, its unit and its sign.
+// meanings explains each score in the JSON of an explanation by this many networks: what it is, its unit and
+// its sign.
 func meanings(p *problem, o *ExplainOptions, networks int) map[string]string {
 	unit := p.Unit()
 	m := map[string]string{

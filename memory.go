@@ -13,7 +13,7 @@ import (
 	"github.com/funcgp/funcgp/sparse"
 )
 
-// planWhole refuses what cannot fit, and cannot be made smaller.
+// planWhole returns an error if an operation needs more memory than allowed and cannot be made smaller.
 func planWhole(op string, memory, need int64) error {
 	if budget := gp.MemoryBudget(memory); need > budget {
 		return &gp.MemoryError{Op: op, Needed: need, Available: budget}
@@ -24,8 +24,8 @@ func planWhole(op string, memory, need int64) error {
 // wholeBytes is a number of bytes that an int64 holds.
 func wholeBytes(need float64) int64 { return int64(math.Min(need, math.MaxInt64/2)) }
 
-// Within is how many of n examples to take at a time, at least one, so that what they need stays within a quarter of
-// the memory allowed.
+// Within returns how many of n examples to process at once, at least one, so that they need no more than a
+// quarter of the allowed memory.
 func (p *problem) Within(n int, need func(n int) int64) int {
 	quarter := gp.MemoryBudget(p.Memory) / 4
 	return max(1, sort.Search(n, func(i int) bool { return need(i+1) > quarter }))
@@ -37,19 +37,19 @@ func (p *problem) ExactBytes(n int) int64 {
 	return wholeBytes(float64(gp.Bytes(n, c)) + float64(p.Model.Net.BatchBytes(n)) + 8*float64(n)*float64(d))
 }
 
-// SparseBytes is the memory of a posterior with m inducing examples, of their Jacobian and of the Jacobian of a tile
-// of data.
+// SparseBytes returns the memory, in bytes, of a posterior with m inducing examples, of their Jacobian, and of
+// the Jacobian of a tile of data.
 func (p *problem) SparseBytes(m int, refit bool) int64 {
 	n, c, bytes := p.Examples.Train.Len(), p.Model.Outputs, p.Model.Net.BatchBytes
 	return wholeBytes(float64(sparse.Bytes(m, n, c, refit)) + float64(bytes(m)) + 2*float64(bytes(min(n, linearize.Tile(c)))))
 }
 
-// keepBytes bounds the Jacobian of training examples that are linearized once and kept, rather than anew in each pass,
-// and of rows that are predicted at a time.
+// keepBytes bounds two Jacobians: that of training examples if it is computed once and kept, and that of the
+// rows that are predicted at once.
 const keepBytes = 1 << 30
 
-// KeepsJacobian tells whether the training examples are linearized once. With the Jacobian it keeps the inputs, which
-// count where they are not in memory anyway.
+// KeepsJacobian tells whether the training examples are linearized once. Beside the Jacobian that also keeps
+// their inputs, which count as memory unless they are in memory anyway.
 func (p *problem) KeepsJacobian() bool {
 	n := p.Examples.Train.Len()
 	need := p.Model.Net.BatchBytes(n)
@@ -59,11 +59,11 @@ func (p *problem) KeepsJacobian() bool {
 	return need <= keepBytes && need <= gp.MemoryBudget(p.Memory)/4
 }
 
-// predictRows is how many rows are handled at a time where nothing says more.
+// predictRows is the number of rows that are processed at once where no other limit is lower.
 const predictRows = 256
 
-// withLessMemory says what to do about a limit of memory. Of a saved posterior nothing can be made
-// smaller.
+// withLessMemory adds to a memory error the options that reduce the need of memory. For a saved posterior
+// nothing can be reduced.
 func withLessMemory(err error, saved bool) error {
 	var e *gp.MemoryError
 	if already := (*memoryError)(nil); errors.As(err, &already) || !errors.As(err, &e) {
@@ -72,7 +72,7 @@ func withLessMemory(err error, saved bool) error {
 	return &memoryError{lessMemory(e, saved), e}
 }
 
-// A memoryError says what to do about a limit of memory.
+// A memoryError is the error of an exceeded memory limit, with a remedy.
 type memoryError struct {
 	error
 	cause *gp.MemoryError
@@ -97,7 +97,7 @@ func lessMemory(e *gp.MemoryError, saved bool) error {
 	return option.Errorf("%sat most %s examples fit: give {method=nystrom}, {train-count=%d}, or raise {max-memory}", text, most, e.Largest)
 }
 
-// takes says how much memory something takes and how much it may.
+// takes words how much memory an operation needs and how much it may use.
 func takes(e *gp.MemoryError) string {
 	need, have := job.SizeText(e.Needed), job.SizeText(e.Available)
 	if need == have {

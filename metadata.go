@@ -37,7 +37,7 @@ const (
 	keyCommand      = "funcgp.command"
 )
 
-// metadata is what a model says about its own training.
+// metadata holds what a model records about its own training.
 type metadata struct {
 	Likelihood       string
 	Precision, Noise float64 // 0 where not said
@@ -216,8 +216,8 @@ func (p *problem) TrainMetadata(args []string, code string) map[string]string {
 	return kv
 }
 
-// columns takes the target, the ID and the weights of a table from the metadata where the flags do not say them and the table has
-// them.
+// columns sets the options for the target, the ID and the row weights of a table from the metadata, where no
+// option is given and the table has those columns.
 func (m *metadata) columns(ctx context.Context, path string, o *dataset.OpenOptions) error {
 	if !dataset.IsCSV(dataset.FilesOf(path)[0]) || (m.target == nil || o.Target != "") && (m.id == "" || o.ID != "") && (m.rowWeights == "" || o.Weights != "") {
 		return nil

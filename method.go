@@ -59,7 +59,8 @@ func elementRows(single bool, m, outputs int) int {
 	return m * outputs
 }
 
-// given are the positions of the training rows that the posterior alone is given, nil for all.
+// given returns the positions of the training rows that the posterior is conditioned on, or nil if these are
+// all rows.
 func (q *solution) given() []int {
 	if q.How.Name == "subset" {
 		return q.How.inducing
@@ -67,21 +68,23 @@ func (q *solution) given() []int {
 	return nil
 }
 
-// A solver is what a method does.
+// A solver holds the functions that differ between methods.
 type solver struct {
-	// plan refuses what cannot fit before anything large is taken: options with their defaults, and the rows that choose
-	// the prior precision, if any. It is nil where the memory is planned for later.
+	// plan returns an error, before anything large is allocated, if the fit does not fit in memory. o has its
+	// defaults filled in, and heldOut are the rows that choose the prior precision, if any. plan is nil for
+	// methods whose memory is planned later.
 	plan func(c *job.Job, p *problem, o *FitOptions, heldOut *dataset.Rows) error
 	fit  func(f *fit, ctx context.Context) (*solution, error)
 	load func(ctx context.Context, l *loading) (fitted, error)
-	// held is what is linearized of n training examples, and m inducing elements with that many rows, for load, in
-	// bytes. Where it is nil, load plans for itself, and takes the Jacobian of all examples if there is memory.
+	// held returns the bytes of the Jacobians that load needs, of n training examples and of m inducing
+	// elements with that many rows. If held is nil, load plans for itself, and takes the Jacobian of all
+	// examples if there is memory for it.
 	held    func(p *problem, n, m, rows int) float64
 	whole   bool // the Jacobian of all training examples is in memory, and the factor of their kernel
 	leftOut int  // the most training rows that leave-one-out predictions are made of; 0 for all
 }
 
-// loading is what a posterior is read with.
+// loading holds what a posterior is read with.
 type loading struct {
 	*solution
 	con     *job.Job
@@ -91,7 +94,8 @@ type loading struct {
 	z       *sparse.Inducing // nil where there are none, or the file has them
 }
 
-// solverOf is the solver of a method, and of weights, whose posterior has no Dual.
+// solverOf returns the solver of a method. The method weights stands for posteriors over the parameters, which
+// have no Dual.
 func solverOf(method string) *solver {
 	bytes := func(p *problem, n int) float64 { return float64(p.Model.Net.BatchBytes(n)) }
 	through := &solver{
@@ -165,8 +169,8 @@ func solverOf(method string) *solver {
 	return &solver{fit: (*fit).overParameters}
 }
 
-// auto takes the exact posterior where it fits and is quick, and else the one of kept rows or through inducing
-// examples.
+// auto fits the exact posterior if it fits in memory and is quick, and otherwise a posterior of kept rows, over
+// the parameters or through inducing examples.
 func (f *fit) auto(ctx context.Context) (*solution, error) {
 	p, n := f.problem, f.problem.Examples.Train.Len()
 	if n*p.Model.Outputs <= quickOutputs && p.ExactBytes(n) <= gp.MemoryBudget(p.Memory) {
@@ -183,7 +187,7 @@ func (f *fit) auto(ctx context.Context) (*solution, error) {
 	return f.kept(ctx)
 }
 
-// took says which method was chosen and why, in the report, and at once with the time that it takes.
+// took reports which method was chosen and why. It prints the choice at once, with the expected time.
 func (f *fit) took(long string, w *job.Warning) {
 	f.con.Warn(w)
 	f.con.Note("%v It takes %s from here", w, long)

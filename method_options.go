@@ -7,7 +7,8 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// methodAuto is the Method.Name that chooses one of the others, and weights that of posteriors over the parameters.
+// methodAuto is the value of Method.Name that lets the fit choose the method. weights is the method of
+// posteriors over the parameters.
 const methodAuto, weights = "auto", "weights"
 
 // defaultWithin is Method.Within of the method kept where it is not given.
@@ -16,8 +17,8 @@ const defaultWithin = 0.05
 // inWeights tells whether the answers come from a posterior over the parameters.
 func (o *FitOptions) inWeights() bool { return o.Structure != "" || o.Predictive == "bnn" }
 
-// tunesByRefits tells whether Prior.Tune takes a refit at every precision: at θ*, which has seen all training rows,
-// their scores say nothing about other precisions (E17).
+// tunesByRefits tells whether Prior.Tune needs a refit at every precision. The scores of a posterior at θ* say
+// nothing about other precisions (E17), because θ* has seen all training rows.
 func (o *FitOptions) tunesByRefits() bool { return o.Prior.Tune == "loo" || o.Prior.Tune == "evidence" }
 
 // takesRows tells whether the inducing elements are single rows (example, direction of Λ), which Inducing counts,

@@ -61,8 +61,8 @@ func (s *asked) CheckContrast(text string) (a, b string, err error) {
 	return ab[0], ab[1], nil
 }
 
-// Contrasted returns the outputs of two classes whose difference is asked for. For a regression they are numbers of outputs,
-// or target columns.
+// Contrasted returns the outputs of two classes whose difference is asked for. In a regression, plus and minus
+// are numbers of outputs or names of target columns.
 func (p *problem) Contrasted(plus, minus string) (a, b int, err error) {
 	if a, err = p.OutputOf(plus); err != nil {
 		return 0, 0, err
@@ -105,7 +105,7 @@ func (t *problemTask) classOf(d *dataset.Data, name string) (k int, ok bool) {
 	return 0, false
 }
 
-// ClassList is what a message says of the classes.
+// ClassList returns a list of the classes for messages, cut short if it is long.
 func (t *problemTask) ClassList() string { return job.Cut(t.list(), 60) }
 
 // list formats the classes as the user knows them.
@@ -161,8 +161,8 @@ func labelsOf(from option.Text, list []string, d *dataset.Data) ([]int, error) {
 	return labels, nil
 }
 
-// wanted are the classes that the flags or the metadata say, by label and by name. Both are nil where they say
-// nothing.
+// wanted holds the classes that the options or the metadata name, by label and by name. Both are nil if no
+// classes are named.
 type wanted struct {
 	classes []int
 	names   []string

@@ -20,8 +20,8 @@ const (
 	inspectedBytes               = 64 << 20 // of their inputs and Jacobian
 )
 
-// Normalized are the layers on whose scale the outputs do not depend, as before a normalization; then θ* is a mode for
-// no prior. They are looked for on the first training rows.
+// Normalized returns the layers whose scale has no effect on the outputs, such as those before a normalization;
+// with such layers, θ* is a mode for no prior. The search uses the first training rows.
 func (p *problem) Normalized(ctx context.Context, con *job.Job) ([]string, error) {
 	n := p.Within(min(p.Examples.Train.Len(), invarianceRows), p.Model.Net.BatchBytes)
 	x, err := p.Examples.Inputs(ctx, p.Examples.Train, 0, n)
@@ -35,8 +35,8 @@ func (p *problem) Normalized(ctx context.Context, con *job.Job) ([]string, error
 	return names, err
 }
 
-// Normalized looks for such layers without data, on rows of normal numbers. It is nil where the network takes whole
-// numbers, or is too large.
+// Normalized finds the layers whose scale has no effect on the outputs without data, on rows of normal random
+// numbers. It returns nil if the network takes integers or is too large.
 func (m *trainedModel) Normalized(ctx context.Context, con *job.Job) ([]string, error) {
 	for _, in := range m.Net.Inputs() {
 		if in.Integer {
@@ -54,7 +54,7 @@ func (m *trainedModel) Normalized(ctx context.Context, con *job.Job) ([]string, 
 	return normalizedAt(ctx, con, m.Net, x, inspectedWork)
 }
 
-// normalizedAt looks at as many of the rows as the work allows, and is nil for fewer than two.
+// normalizedAt searches on as many of the rows as the work allows. It returns nil if that is fewer than two.
 func normalizedAt(ctx context.Context, con *job.Job, net *network.Network, x *mat.Dense, work float64) ([]string, error) {
 	_, c, p := net.Dims()
 	rows, d := x.Dims()

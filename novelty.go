@@ -14,8 +14,9 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// detect finds what tells how unlike the training rows a row is (E22), or reads what the problem's file has of it;
-// files of older versions have none. Where it takes more memory than may be taken, the posterior answers without it.
+// detect builds the detector that scores how unlike the training rows a row is (E22), or reads it from the
+// problem's file; files of older versions have none. If the detector takes more memory than allowed, the
+// posterior answers without it.
 func (q *solution) detect(ctx context.Context, c *job.Job, p *problem, saved bool) error {
 	o := &novelty.Options{FunctionAlone: p.Model.TakesWhole(), Standardize: !p.Examples.Data.Images(), Seed: p.Seed, Limits: linearize.Limits{Progress: c.Show}}
 	if most := p.Memory; most > 0 {
@@ -50,8 +51,8 @@ func (q *solution) Rank(novelty result.Float) result.Float {
 	return result.Float(score.Rank(q.detector.Training(), float64(novelty)))
 }
 
-// scoreLeftOut sets the novelty of training rows, each without itself. That of rows that do not stand for all stays
-// undefined.
+// scoreLeftOut sets the novelty of training rows, each scored by the detector without that row. Rows that the
+// detector did not leave out keep an undefined novelty.
 func (q *solution) scoreLeftOut(p *problem, rows []result.Prediction) {
 	if q.detector == nil {
 		return
