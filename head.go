@@ -138,8 +138,8 @@ func (l *look) outputs() bool {
 	return true
 }
 
-// better is by how many nats a row the targets are likelier with this function of the outputs than with the outputs
-// themselves.
+// better returns by how many nats a row the targets become likelier when the function of is applied to the
+// outputs.
 func (l *look) better(of func(v float64) float64) float64 {
 	y, f, lik := l.problem.Examples.Y, l.at.F, l.problem.Task.Likelihood
 	n, c := f.Dims()

@@ -14,8 +14,8 @@ type Model struct {
 	Network       *network.Network // in place of a file, which network.ReadONNX or Sequential makes
 	Freeze, Learn []string         // names of tensors that are no parameters, or are though they look like constants
 	Output        string           // name of the tensor of a file that is the output f; "" is the only output
-	// Bind gives what a file leaves open, by name: the size of a dimension, one number that an input is in all its
-	// elements, or the shape of an input, as network.ReadOptions.Bind does.
+	// Bind sets, by name, what a file leaves open: the size of a dimension, the one number that fills an input,
+	// or the shape of an input. It works as network.ReadOptions.Bind does.
 	Bind map[string]string
 	// InputColumns are the columns of the data that an input of a file takes, by the input's name: names with commas
 	// between them, or ranges of numbers such as 0-9. By default the inputs take the columns in order.
@@ -28,8 +28,8 @@ type Data struct {
 	// Columns name the columns of X, nil for numbers. All rows are trained on, and there are no test rows.
 	X, Y    *mat.Dense
 	Columns []string
-	// Weights are those of the rows X in the loss of the training, N numbers of 0 or more; nil stands for 1 each. A row
-	// of weight 2 counts as two equal rows, and one of weight 0 as none.
+	// Weights are the weights of the rows of X in the training loss, N numbers of 0 or more; nil stands for 1
+	// each. A row of weight 2 counts as two equal rows, and a row of weight 0 counts as none.
 	Weights []float64
 	// Source is a CSV file with a header (plain or .gz), NumPy's .npy or .npz, a folder of
 	// IDX files, "digits" or "mnist", which is downloaded once.
@@ -48,8 +48,8 @@ type Data struct {
 // Files are the files that Source names.
 func (d *Data) Files() []string { return dataset.FilesOf(d.source()) }
 
-// A Prior says at which prior precision answers are. The zero value is the match: the precision at which the
-// linearized model fits the training rows as the network does.
+// A Prior chooses the prior precision of the answers. The zero value is the match: the precision at which the
+// linearized model fits the training rows as well as the network does.
 type Prior struct {
 	// WeightDecay is the weight decay λ of torch.optim.SGD or Adam on a mean loss, which says the precision of the
 	// training; answers are at the match, which is that precision where the training ran to its end. AdamW's decay is
@@ -59,13 +59,14 @@ type Prior struct {
 	Precision *float64
 	// File holds a prior and the noise variance of a gaussian likelihood, as gpexplain evidence --optimize writes them.
 	File string
-	// G is the prior with the variance 1/F for a parameter with the mean Fisher information F over the training rows.
+	// G gives each parameter the prior variance 1/F, where F is its mean Fisher information over the training
+	// rows.
 	G bool
 	// At is the precision of the answers: "match"; "stated", that of the training; or a number. "" is the match, unless
 	// another field says the precision.
 	At string
-	// Tune chooses the precision by "loo", leave-one-out predictions of training rows, by "evidence", or by
-	// "heldout", rows that were not trained on. "" leaves it.
+	// Tune chooses the precision that scores best: by "loo", leave-one-out predictions of training rows; by
+	// "evidence"; or by "heldout", predictions of rows that were not trained on. "" does not tune it.
 	Tune string
 }
 
@@ -99,8 +100,8 @@ type FitOptions struct {
 	// over the number with it. "" is the model's, else none. The posterior is fitted to that loss. Calibrated
 	// probabilities are for classes as often as they occur.
 	ClassWeights string
-	// LabelSmoothing is ε of a training on the shares (1 − ε)y + ε/C of C classes, to which the posterior is fitted; nil is
-	// the model's, else none.
+	// LabelSmoothing is the ε with which the network was trained, on the shares (1 − ε)y + ε/C of C classes.
+	// The posterior is fitted to the same shares. nil means the value that the model records, or else none.
 	LabelSmoothing *float64
 	Prior          Prior
 	Method         Method
@@ -114,28 +115,33 @@ type FitOptions struct {
 	// one a channel or one a column; pixels run from 0 to 1. TargetMean and TargetSD are those of the targets that the
 	// network was trained on standardized.
 	InputMean, InputSD, TargetMean, TargetSD Numbers
-	// Outputs says which of many classes are told apart: a list of them, "top:10" for the ten most probable, or "all".
-	// The others are taken as one. "" is top:10 of more than 100 classes.
+	// Outputs chooses which of many classes are told apart: a list of classes, "top:10" for the ten most
+	// probable, or "all". All other classes are taken as one. "" is top:10 for more than 100 classes, and else
+	// all.
 	Outputs string
-	// Refit takes the mean of the refit, the linearized model at its optimum for the training rows, in place of the
-	// network's own output.
+	// Refit makes the answers' mean the mean of the refit, which is the linearized model at its optimum for the
+	// training rows, instead of the network's own output.
 	Refit bool
-	// Structure takes a posterior over the parameters with this structure of their precision: full, diag, block, kfac,
-	// kfac-damped, last-layer, subnetwork or chain. "" is a posterior over functions.
+	// Structure chooses a posterior over the parameters and the structure of its precision: full, diag, block,
+	// kfac, kfac-damped, last-layer, subnetwork or chain. "" chooses a posterior over functions.
 	Structure string
 	// Predictive says how predictions are made: "glm", of the linearized network; "bnn", by Samples draws of the
 	// parameters and the network itself; or "linear", with the response linearized too. "" is glm.
 	Predictive string
 	Samples    int // 0 is 1000
-	// Calibrate is loo, by leave-one-out predictions of training rows; heldout, by rows that were not trained
-	// on; none; or skip, which does not find what tells Novelty either. "" is loo.
+	// Calibrate chooses the predictions that calibrate the posterior: loo, leave-one-out predictions of
+	// training rows; heldout, predictions of rows that were not trained on; none; or skip, which omits the
+	// novelty detector too. "" is loo.
 	Calibrate string
-	// Checkpoint is a file to keep the state of a long pass in, from which a later fit goes on. "" is none.
+	// Checkpoint is the file that keeps the state of a long pass, so that a later fit can resume from it. ""
+	// keeps none.
 	Checkpoint string
 	Seed       uint64
-	// AtTheta stays at the trained parameters and the precision that was stated, for Evidence and Validate, which otherwise fit
-	// another posterior there: it has no match, no calibration and no Novelty.Score.
+	// AtTheta keeps the posterior at the trained parameters and at the stated precision, for Evidence and
+	// Validate, which otherwise fit such a posterior themselves. It has no match, no calibration and no
+	// Novelty.Score.
 	AtTheta bool
-	// Force answers even where the outputs of a network are those of the classes in another order.
+	// Force allows answers even if the outputs of a network are in another order of the classes than the
+	// labels.
 	Force bool
 }

@@ -16,10 +16,12 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// Without --outputs, a network of more than manyOutputs classes has fewOutputs of them told apart.
+// A network of more than manyOutputs classes has fewOutputs of them told apart where FitOptions.Outputs is
+// empty.
 const manyOutputs, fewOutputs = 100, "top:10"
 
-// parseOutputs reads FitOptions.Outputs: K of top:K, or a list of classes; neither of "" and all.
+// parseOutputs reads FitOptions.Outputs. It returns K for top:K, or a list of classes, and neither for "" and
+// all.
 func parseOutputs(text string) (top int, list []string, err error) {
 	if text == "" || text == "all" {
 		return 0, nil, nil
@@ -36,7 +38,8 @@ func parseOutputs(text string) (top int, list []string, err error) {
 	return 0, list, nil
 }
 
-// A grouping says which classes are told apart. The classes of the task are those, and a last one for the others.
+// A grouping says which classes are told apart. The classes of the task are these classes, and last one class
+// for all the others.
 type grouping struct {
 	Kept    []int    // outputs of the network that are told apart, in order
 	Classes []int    // labels of all classes of the network, in the order of its outputs
@@ -47,12 +50,13 @@ type grouping struct {
 	labels []int // of the classes of the task
 }
 
-// othersName is the class of all that are not told apart.
+// othersName is the name of the class that stands for all classes that are not told apart.
 const othersName = "others"
 
-// Grouped returns the problem with the classes that --outputs tells apart, by default of more than 100 the ten that
-// are most probable by the network, in the mean over the training rows. Other problems come back as they are, and so
-// does one that answers from a saved posterior, which was grouped as it was opened.
+// Grouped returns the problem with the classes told apart that FitOptions.Outputs names. By default, of more
+// than 100 classes, these are the ten that the network finds most probable, in the mean over the training rows.
+// A problem whose classes are all told apart comes back as it is, and so does the problem of a saved posterior,
+// which was grouped when the file was opened.
 func (p *problem) Grouped(ctx context.Context, c *job.Job) (*problem, error) {
 	return p.groupedBy(ctx, c, p.Examples.Train, "the training rows")
 }
@@ -132,12 +136,12 @@ func (p *problem) groupedBy(ctx context.Context, c *job.Job, rows *dataset.Rows,
 	return g, nil
 }
 
-// ManyClasses tells whether more classes are told apart than without --outputs.
+// ManyClasses tells whether more classes are told apart than the default would.
 func (p *problem) ManyClasses() bool {
 	return p.Model.Outputs > manyOutputs && isSoftmax(p.Task.Likelihood)
 }
 
-// group returns the problem in which the outputs kept are told apart.
+// group returns the problem in which the outputs that kept lists are told apart.
 func (p *problem) group(kept []int) (*problem, error) {
 	net, err := p.Model.Net.GroupOutputs(kept)
 	if err != nil {
@@ -178,7 +182,8 @@ func (e *examples) grouped(rows *dataset.Rows) *dataset.Rows {
 	return rows.Grouped(e.grouping.to, e.grouping.labels)
 }
 
-// OwnClass is the name of the class of row i of a subset that is among the others, "" of any other row.
+// OwnClass returns the name of the class of row i of a subset if that class is not told apart from others, and
+// "" otherwise.
 func (t *problemTask) OwnClass(rows *dataset.Rows, i int) string {
 	g := t.Grouping
 	if g == nil || rows.Class == nil || rows.Class[i] < len(g.Kept) {
@@ -191,7 +196,7 @@ func (t *problemTask) OwnClass(rows *dataset.Rows, i int) string {
 	return strconv.Itoa(g.Classes[k])
 }
 
-// Ungrouped are all classes of the network, by which rows are selected.
+// Ungrouped returns all classes of the network. Rows are selected by these.
 func (t *problemTask) Ungrouped() (classes []int, names []string) {
 	if t.Grouping == nil {
 		return t.Classes, t.Names

@@ -12,9 +12,10 @@ import (
 	"github.com/funcgp/funcgp/sparse/shard"
 )
 
-// A Pass is the pass of method nystrom over the training rows, which any processes compute in parts: what they have in
-// common is the match, the mode there and the inducing examples, of a file that gpexplain fit --select-only or Save
-// wrote. Merge makes a posterior of all parts. One goroutine at a time uses it.
+// A Pass is the pass of method nystrom over the training rows, of which any number of processes can each
+// compute parts. The parts share the match, the mode at it and the inducing examples, which are in a file that
+// gpexplain fit --select-only or Save wrote. Merge makes a posterior from all parts. A Pass is not safe for
+// concurrent use.
 type Pass struct {
 	fit      *fit
 	base     *sparse.Projected
@@ -42,7 +43,7 @@ func OpenPass(ctx context.Context, path string, o *OpenOptions) (*Pass, error) {
 	return s.pass(pass, err)
 }
 
-// pass is a pass of the session, which is closed where err is not nil.
+// pass returns the pass unchanged, or closes the session if err is not nil.
 func (s *Session) pass(pass *Pass, err error) (*Pass, error) {
 	if err != nil {
 		s.Close()
@@ -79,7 +80,7 @@ func (s *Pass) Close() { s.fit.con.Close() }
 // Len is the number of training rows.
 func (s *Pass) Len() int { return s.fit.problem.Examples.Train.Len() }
 
-// Identity is what all parts must have in common, whichever process computes them.
+// Identity returns the facts that all parts of the pass share, whichever process computes them.
 func (s *Pass) Identity(ctx context.Context) (shard.Identity, error) {
 	if err := s.name(ctx); err != nil {
 		return shard.Identity{}, named(err)
@@ -119,7 +120,8 @@ func (s *Pass) WritePart(ctx context.Context, part shard.Part, path string) (*re
 	return r, nil
 }
 
-// WriteApart is WritePart without the sums in the file, which it returns, to be added up elsewhere.
+// WriteApart does what WritePart does, but returns the sums instead of writing them to the file. The caller
+// adds up the sums of all parts.
 func (s *Pass) WriteApart(ctx context.Context, part shard.Part, path string) (*sparse.Sums, error) {
 	done, err := s.part(ctx, part)
 	if err != nil {
@@ -130,7 +132,7 @@ func (s *Pass) WriteApart(ctx context.Context, part shard.Part, path string) (*s
 	return sums, named(s.write(done, path))
 }
 
-// report is what files of the pass have in common.
+// report returns the part of a report that all files of the pass share.
 func (s *Pass) report(path string) *result.Part {
 	rows := elementRows(s.fit.asked.Method.takesRows(), s.inducing.Len(), s.fit.problem.Model.Outputs)
 	return &result.Part{Schema: "funcgp/part/1", File: path, Bytes: result.FileSize(path), Examples: s.Len(), Inducing: s.inducing.Len(), Rank: s.base.Rank(), Rows: rows}

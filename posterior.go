@@ -47,7 +47,8 @@ type Posterior struct {
 	closed chan struct{} // closed once the last call after Close ends; nil while the posterior is open
 }
 
-// OpenOptions are the options of Open. What they say of model, data and fit must be what the file says.
+// OpenOptions are the options of Open. Where they give a value for the model, the data or the fit, it must
+// agree with the file.
 type OpenOptions struct {
 	Limits
 	Model Model // in place of the one that the file remembers
@@ -70,28 +71,29 @@ func Fit(ctx context.Context, m Model, d Data, o *FitOptions) (*Posterior, error
 	return opened(ctx, s, err)
 }
 
-// answering answers by a posterior, whose files the job has open.
+// answering returns the Posterior of a solution whose files the job has open.
 func answering(c *job.Job, post *solution) *Posterior {
 	q := deferred(c, post.Problem, nil)
 	q.made(post)
 	return q
 }
 
-// made sets the posterior over functions, and the problem with what its fit settled.
+// made sets the posterior over functions, and the problem with the decisions of its fit.
 func (p *Posterior) made(post *solution) {
 	p.problem, p.post = post.Problem, post
 	p.link, p.fit = post.DefaultLink(p.problem), post.Report(p.problem, p.job.Warnings)
 }
 
-// deferred is a posterior that is made when an explanation needs it, after what was asked is checked, and of several
-// networks for ExplainMean one after another, so that one is in memory at a time.
+// deferred returns a posterior that is computed when an explanation first needs it, after the question was
+// checked. For ExplainMean, the posteriors of several networks are computed one after another, so that only one
+// is in memory at a time.
 func deferred(c *job.Job, p *problem, later func(ctx context.Context) (*solution, error)) *Posterior {
 	q := &Posterior{problem: p, names: p.TrainingRows(), job: c, later: later}
 	q.names.ErrorBars = true
 	return q
 }
 
-// ready makes a posterior that was deferred.
+// ready computes a posterior that was deferred.
 func (p *Posterior) ready(ctx context.Context) error {
 	p.making.Lock()
 	defer p.making.Unlock()
@@ -106,7 +108,7 @@ func (p *Posterior) ready(ctx context.Context) error {
 	return nil
 }
 
-// solved is the posterior over functions, which a deferred one has after its first question.
+// solved returns the posterior over functions. A deferred posterior has it after the first question.
 func (p *Posterior) solved() *solution {
 	if p.post == nil {
 		panic("funcgp: the posterior is deferred: ask it for a prediction or an explanation first")
@@ -114,7 +116,7 @@ func (p *Posterior) solved() *solution {
 	return p.post
 }
 
-// File is the file that the posterior is of, "" where it was fitted and not opened.
+// File returns the name of the file that the posterior was opened from, or "" if it was fitted.
 func (p *Posterior) File() string {
 	if p.problem.Saved == nil {
 		return ""
@@ -122,7 +124,8 @@ func (p *Posterior) File() string {
 	return p.problem.Saved.File.Path()
 }
 
-// heard is a context that carries a job: its own, or one that tells who opened the posterior of its progress.
+// heard returns a context that carries a job: the context's own job, or else one that reports progress to
+// whoever opened the posterior.
 func (p *Posterior) heard(ctx context.Context) context.Context {
 	if job.Carried(ctx) {
 		return ctx
@@ -130,7 +133,7 @@ func (p *Posterior) heard(ctx context.Context) context.Context {
 	return job.NewContext(ctx, job.New(p.job.Listener))
 }
 
-// begin is called at the start of every call, and what it returns at the end. Calls may call others.
+// begin marks the start of a call; the caller calls end at its end. Calls may be nested.
 func (p *Posterior) begin() (end func(), err error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -147,7 +150,7 @@ func (p *Posterior) begin() (end func(), err error) {
 	}, nil
 }
 
-// begun is begin of a call that needs the posterior, which is made where it was deferred.
+// begun does what begin does, for calls that need the posterior: it computes a deferred one first.
 func (p *Posterior) begun(ctx context.Context) (end func(), err error) {
 	if end, err = p.begin(); err != nil {
 		return nil, err
@@ -159,7 +162,8 @@ func (p *Posterior) begun(ctx context.Context) (end func(), err error) {
 	return end, nil
 }
 
-// functions is begun of what a posterior over the parameters does not have.
+// functions does what begun does, and returns an error for a posterior over the parameters. what names what
+// such a posterior lacks.
 func (p *Posterior) functions(ctx context.Context, what string) (end func(), err error) {
 	if end, err = p.begun(ctx); err == nil && p.post.Dual == nil {
 		end()
@@ -168,7 +172,7 @@ func (p *Posterior) functions(ctx context.Context, what string) (end func(), err
 	return end, err
 }
 
-// noFunctions is the error of what a posterior over the parameters does not have.
+// noFunctions returns the error that a posterior over the parameters does not have the named thing.
 func noFunctions(what string) error {
 	return option.Errorf("%s is of posteriors over functions, and this one is over the parameters; leave {structure} and {predictive} out of the fit", what)
 }
@@ -195,15 +199,17 @@ func (p *Posterior) Close() error {
 	return nil
 }
 
-// Warnings say what users of the answers should know: a jitter, a network that is no optimum, rows left out.
-// They are *linearize.Warning, which writes itself as JSON, and whose codes doc/warnings.md explains.
+// Warnings returns what users of the answers should know, such as a jitter, a network that is not at an
+// optimum, or rows that were left out. Each is a *linearize.Warning, which marshals itself as JSON;
+// doc/warnings.md explains the codes.
 func (p *Posterior) Warnings() []error { return plain(p.fit.Warnings) }
 
-// Remarks say how the network was read and the fit chosen, where nothing is wrong: a head that was removed, what no
-// training example explains. They are *linearize.Warning too.
+// Remarks returns messages on how the network was read and the fit chosen, where nothing is wrong: for example
+// a head that was removed, or a part of the network that no training example explains. Each is a
+// *linearize.Warning.
 func (p *Posterior) Remarks() []error { return plain(p.fit.Remarks) }
 
-// plain are warnings as users have them.
+// plain returns the warnings as *linearize.Warning.
 func plain(list []error) []error {
 	out := make([]error, len(list))
 	for i, err := range list {
@@ -212,12 +218,13 @@ func plain(list []error) []error {
 	return out
 }
 
-// Report says how the posterior came about and what it rests on, with the warnings that calls under the context gave.
+// Report describes how the posterior was computed and what its answers rest on. Its warnings include those of
+// the calls made with the context.
 func (p *Posterior) Report(ctx context.Context) result.Fit {
 	return p.reportOf(job.FromContext(ctx), p.post)
 }
 
-// reportOf is Report of a posterior of the same problem.
+// reportOf returns what Report returns, for another posterior of the same problem.
 func (p *Posterior) reportOf(c *job.Job, q *solution) result.Fit {
 	f := p.fit
 	if q != p.post {
@@ -240,18 +247,18 @@ func (p *Posterior) Labels() []string { return append([]string(nil), p.problem.T
 // Classes are the names of the classes in the order of probabilities, nil for a regression.
 func (p *Posterior) Classes() []string { return append([]string(nil), p.problem.Task.ClassNames()...) }
 
-// SaveOptions say what a file holds beside the posterior. The zero value is nothing: the file remembers where
-// model and data are, and needs both.
+// SaveOptions choose what a file holds beside the posterior. With the zero value it holds only the places of
+// the model and the data, and opening it needs both.
 type SaveOptions struct {
 	Inputs bool // the training inputs
 	Bundle bool // the training inputs and the network, so that Open needs nothing else
-	// WithoutInputs leaves out of a bundle the training inputs but those of the inducing rows, of methods that have
-	// such: it predicts, without Novelty.Score and Rank, and names all rows, but explains only where OpenOptions.Data
+	// WithoutInputs leaves the training inputs out of a bundle, except those of inducing rows. Such a file
+	// predicts, but without Novelty.Score and Rank, and names all rows; it explains only where OpenOptions.Data
 	// has the training data.
 	WithoutInputs bool
 }
 
-// CheckFor refuses to leave out training inputs of a posterior by a method that predicts from all of them.
+// CheckFor returns an error if the options leave out training inputs that predictions by the method need.
 func (o *SaveOptions) CheckFor(m Method) error {
 	if !o.WithoutInputs {
 		return nil
@@ -282,19 +289,19 @@ func (p *Posterior) Save(ctx context.Context, path string, o *SaveOptions) error
 	return nil
 }
 
-// Dual is the posterior of the linearized model, from which explanations come; nil where FitOptions.Structure or draws of
-// the parameters were asked for. It must not be used after Close.
+// Dual returns the posterior of the linearized model, from which explanations come. It is nil if
+// FitOptions.Structure or draws of the parameters were asked for. It must not be used after Close.
 func (p *Posterior) Dual() gp.Dual { return p.solved().Dual }
 
-// Latent is the posterior over functions by which rows are predicted: its mean is that of the answers, and it is not
-// calibrated. It must not be used after Close.
+// Latent returns the posterior over functions that predicts rows. Its mean is the mean of the answers, and it
+// is not calibrated. It must not be used after Close.
 func (p *Posterior) Latent() gp.Latent { return p.solved().Latent() }
 
-// Likelihood is that of the outputs, without calibration.
+// Likelihood returns the likelihood of the outputs, without calibration.
 func (p *Posterior) Likelihood() glm.Likelihood { return p.problem.Task.Likelihood }
 
-// ClassOf is the class of the largest of C outputs, of one output by its sign: its label in the data, and its name if it
-// has one. Of a regression the label is NaN.
+// ClassOf returns the class of the largest of C outputs, or of a single output by its sign: its label in the
+// data, and its name if it has one. For a regression the label is NaN.
 func (p *Posterior) ClassOf(outputs []float64) (label result.Float, name string) {
 	label = p.problem.Task.Class(outputs)
 	return label, p.problem.NameOf(label)
@@ -306,7 +313,7 @@ func (p *Posterior) Kernel() *ntk.NTK { return p.solved().Kernel }
 // Network is the network at its trained parameters.
 func (p *Posterior) Network() *network.Network { return p.problem.Model.Net }
 
-// Calibration is what predictions scale mean and covariance by; nil for nothing.
+// Calibration returns the scales that predictions apply to the mean and the covariance, or nil for none.
 func (p *Posterior) Calibration() *score.Calibration {
 	k := p.solved().Calibration.Scales()
 	if k == nil {

@@ -32,7 +32,7 @@ type (
 	Region = result.Region
 )
 
-// PredictOptions are the options of Predictions. The zero value is what Predict does.
+// PredictOptions are the options of Predictions. With the zero value Predictions computes the same as Predict.
 type PredictOptions struct {
 	// Link leads from outputs to probabilities and expected targets: exact; qmc, quasi–Monte Carlo over the whole
 	// covariance of a softmax; probit; mc; or bridge. "" is exact for one output, and otherwise qmc.
@@ -49,7 +49,8 @@ type PredictOptions struct {
 	Coverage float64
 }
 
-// CheckFor refuses a link that cannot be computed for a likelihood, as of FitOptions.Likelihood, of this number of outputs.
+// CheckFor returns an error for a link that cannot be computed for a likelihood, named as in
+// FitOptions.Likelihood, with this number of outputs.
 func (o *PredictOptions) CheckFor(likelihood string, outputs int) error {
 	return o.suits(likelihoodNamed(likelihood), outputs)
 }
@@ -71,7 +72,7 @@ func (o *PredictOptions) suits(lik glm.Likelihood, outputs int) error {
 	return nil
 }
 
-// A predicting is what the predictions by some options share.
+// A predicting holds what all predictions by the same options share.
 type predicting struct {
 	link    predictive.Link
 	covered *covered // nil where none was asked for
@@ -112,13 +113,13 @@ func (p *Posterior) predicting(ctx context.Context, o *PredictOptions) (*predict
 	return s, err
 }
 
-// A covering keeps what the regions of the latest coverage come from.
+// A covering caches what is needed to compute regions of the coverage last asked for.
 type covering struct {
 	sync.Mutex
 	latest *covered
 }
 
-// suits refuses a coverage that the training rows cannot give.
+// suits returns an error for a coverage that there are too few training rows to give.
 func (k *covering) suits(p *Posterior, coverage float64) error {
 	switch {
 	case coverage == 0:
@@ -129,7 +130,7 @@ func (k *covering) suits(p *Posterior, coverage float64) error {
 	return p.problem.suitsCoverage(coverage, p.problem.Examples.Train.Len(), "training rows")
 }
 
-// of is what regions of a coverage come from; nil for a coverage of 0.
+// of returns the data from which regions of a coverage are computed, or nil for a coverage of 0.
 func (k *covering) of(ctx context.Context, p *Posterior, coverage float64) (*covered, error) {
 	if coverage == 0 {
 		return nil, nil
@@ -237,8 +238,9 @@ func (p *Posterior) Predictions(ctx context.Context, rows *Rows, o *PredictOptio
 	}
 }
 
-// Summary returns what scores and a page of predictions of the rows by these options, which may be nil, begin with: add the
-// predictions to it. It has the leave-one-out predictions of the training rows, by which it says what to expect.
+// Summary returns a summary without test rows, to which the caller adds the predictions of the rows by these
+// options, which may be nil. Scores and pages are made from it. It already has the leave-one-out predictions of
+// the training rows, from which the scores to expect on new rows are computed.
 func (p *Posterior) Summary(ctx context.Context, rows *Rows, o *PredictOptions) (*result.Predictions, error) {
 	end, err := p.begin()
 	if err != nil {
@@ -309,7 +311,7 @@ func (p *Posterior) owns(rows *Rows) error {
 	return nil
 }
 
-// prediction is prediction i of a tile, which is row at of those asked for.
+// prediction returns prediction i of a tile. at is the row's position among the rows asked for.
 func (p *Posterior) prediction(rows *dataset.Rows, at int, pred *predictions, i int) Prediction {
 	return *p.post.PredictionOf(p.problem, pred, i, rows, at)
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Tile predicts rows [lo, hi), a tile of RowsAtOnce rows but for the last, which returns their batch too. The rows of y
-// are the targets of all rows, nil where they are unknown; function is another posterior's, calibrated as q is and without
-// densities, and nil for q's own. The tile decides the last bits, so that everything that predicts does it here. An error
-// of the model or the data names the row.
+// Tile predicts the rows [lo, hi), which are RowsAtOnce rows except in the last tile, and returns their batch
+// too. y has the targets of all rows, or is nil if they are unknown. function is the posterior of another fit,
+// which Tile calibrates as q is calibrated and gives no densities, or nil for the posterior of q. Rounding
+// depends on the tile, so every prediction is made here. An error of the model or the data names the row.
 func (q *solution) Tile(ctx context.Context, p *problem, rows *dataset.Rows, lo, hi int, y *mat.Dense, function gp.Latent, link predictive.Link) (*linearize.Batch, *predictions, error) {
 	b, err := q.Rows(ctx, p, rows, lo, hi)
 	var pred *predictions
@@ -32,14 +32,15 @@ func (q *solution) Tile(ctx context.Context, p *problem, rows *dataset.Rows, lo,
 	return b, pred, explainError(rows.Slice(lo, hi), err)
 }
 
-// Prediction is prediction i as the report of one row shows it.
+// Prediction returns prediction i in the form of a report on one row.
 func (q *solution) Prediction(task *problemTask, o *predictions, i int) result.Prediction {
 	r := o.prediction(task, i)
 	r.Covariance, r.Novelty.Rank = covarianceOf(o.Cov, i), q.Rank(r.Novelty.Score)
 	return r
 }
 
-// PredictionOf is prediction i, of row at of some rows, with log densities where the targets were given.
+// PredictionOf returns prediction i, which belongs to the row at the position at in rows. It has log densities
+// if the targets were given.
 func (q *solution) PredictionOf(p *problem, o *predictions, i int, rows *dataset.Rows, at int) *result.Prediction {
 	r := o.of(p.Task, i, rows, at)
 	r.Covariance, r.Novelty.Rank = covarianceOf(o.Cov, i), q.Rank(r.Novelty.Score)
@@ -54,7 +55,7 @@ func (q *solution) PredictionOf(p *problem, o *predictions, i int, rows *dataset
 	return r
 }
 
-// prediction is prediction i without its covariance, and whose rank of novelty is left to the caller.
+// prediction returns prediction i without its covariance. The caller sets the rank of its novelty.
 func (o *predictions) prediction(task *problemTask, i int) result.Prediction {
 	n := &result.Novelty{Score: result.Undefined(), Rank: result.Undefined(), Entropy: result.Undefined(), MutualInformation: result.Float(o.Unsure.Mutual[i])}
 	if hasClasses(task.Likelihood) {
@@ -89,7 +90,8 @@ func (o *predictions) class(task *problemTask, i int) result.Float {
 	return result.Float(task.Classes[o.Best(i)])
 }
 
-// RunnerUp is the class of largest probability of row i but one; -1 where there is one class alone.
+// RunnerUp returns the number of the class with the second largest probability in row i, or −1 if there is one
+// class alone.
 func (o *predictions) RunnerUp(i int) int {
 	predicted := o.Best(i)
 	second, best := -1, math.Inf(-1)
@@ -114,7 +116,8 @@ func (o *predictions) Interval(ctx context.Context, p *problem) ([]float64, erro
 	return []float64{lo.At(0, 0), hi.At(0, 0)}, nil
 }
 
-// WithMean is o with another posterior mean, T×C, of the same covariance. Novelty stays o's.
+// WithMean returns the predictions with another posterior mean, T×C, and the same covariance. The novelty stays
+// as in o.
 func (o *predictions) WithMean(ctx context.Context, mean *mat.Dense, link predictive.Link) (*predictions, error) {
 	other := *o
 	other.Mean = mean
@@ -128,7 +131,8 @@ func (o *predictions) WithMean(ctx context.Context, mean *mat.Dense, link predic
 	return &other, other.respond(ctx, nil, link)
 }
 
-// byNetwork are the probabilities of the classes where f, 1×C, are the outputs without uncertainty.
+// byNetwork returns the probabilities of the classes by the network alone: those of the outputs f, 1×C, without
+// uncertainty.
 func byNetwork(task *problemTask, f *mat.Dense) []result.Float {
 	o := &predictions{Network: f}
 	o.mapOf(task.Likelihood)

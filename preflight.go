@@ -19,7 +19,8 @@ import (
 	"github.com/funcgp/funcgp/internal/par"
 )
 
-// atTheta is what the network does on its training rows, and how the parameters hold there.
+// atTheta holds the network's outputs on its training rows, and measurements of whether the parameters are at
+// an optimum.
 type atTheta struct {
 	F        *mat.Dense // outputs, N×C
 	X        *mat.Dense // inputs, N×D; nil reads them
@@ -146,8 +147,8 @@ func (p *problem) TrainedOnOthers() bool {
 	return m.Rows != "" && (m.Data != fingerprint(e.Data.Train) || m.Rows != job.FormatRows(e.Train.Index))
 }
 
-// TrainedOnMore returns how many rows the network records that it was trained on, where the training rows are only some of
-// them; else 0.
+// TrainedOnMore returns the number of rows that the network records it was trained on if the training rows are
+// only a part of these, and 0 otherwise.
 func (p *problem) TrainedOnMore() int {
 	m, e := p.Model.Meta, p.Examples
 	rows, ok := job.ParseRows(m.Rows, e.Data.Train.Len())
@@ -162,7 +163,7 @@ func (p *problem) TrainedOnMore() int {
 	return len(rows)
 }
 
-// A look is what Preflight sees.
+// A look holds what Preflight measures, and the warnings that it gives.
 type look struct {
 	problem  *problem
 	at       *atTheta
@@ -302,7 +303,8 @@ func classShares(y []float64, k int) []float64 {
 	return q
 }
 
-// dotFinite is Σ q_c v_c, where a v_c of −∞ counts only with a share.
+// dotFinite returns Σ q_c v_c, leaving out the classes whose share q_c is 0, so that v_c = −∞ does no harm
+// there.
 func dotFinite(q, v []float64) (sum float64) {
 	for c, s := range q {
 		if s > 0 {
@@ -339,9 +341,9 @@ func logProbabilities(f []float64) []float64 {
 	return out
 }
 
-// slack is by how many nats a row a network may predict worse than the best constant, on which training could have
-// settled: by ½δ‖b‖² that the prior charges the constant's bias b, by unfinished where training has not come to its
-// end, and by two standard errors where the network may have been trained on other rows, or on more.
+// slack returns how many nats a row worse than the best constant a network may predict and still be the result
+// of its training. Training may lose ½δ‖b‖², which the prior charges the constant for its bias b; unfinished,
+// if it stopped early; and two standard errors, if the network may have been trained on other or more rows.
 func (l *look) slack() float64 {
 	n, t := float64(len(l.worse)), l.problem.Task
 	least := t.Precision // the smallest of the prior
@@ -358,7 +360,7 @@ func (l *look) slack() float64 {
 	return slack + 2*sd/math.Sqrt(n)
 }
 
-// cause is what may have gone wrong with inputs and targets, a clause, and what to do about it.
+// cause returns a clause that says what may have gone wrong with inputs and targets, and a remedy.
 func (l *look) cause(ctx context.Context) (cause string, remedy option.Text) {
 	t := l.problem.Task
 	if hasNoise(t.Likelihood) {
@@ -378,11 +380,11 @@ func (l *look) cause(ctx context.Context) (cause string, remedy option.Text) {
 	return "inputs or labels are not those that it was trained on, or are scaled otherwise", "See {standardize}, {input-mean} and {input-sd}."
 }
 
-// giveText is the remedy to give these options.
+// giveText returns the remedy that asks for these options.
 func giveText(options []option.Text) option.Text { return "Give " + option.Join(options, "{,}") + "." }
 
-// order warns where the outputs agree with the labels with the classes in another order and no other way to scale the
-// inputs makes them agree as they are; nil otherwise.
+// order returns a warning if the outputs agree with the labels only with the classes in another order, and no
+// other scaling of the inputs makes them agree in the present order. Otherwise it returns nil.
 func (l *look) order(ctx context.Context) error {
 	if l.confusion == nil || l.problem.Task.Grouping != nil {
 		return nil
@@ -453,14 +455,15 @@ func orderOf(confusion *mat.Dense, logp [][]float64, label, classes []int, const
 	return order, nll
 }
 
-// An affine says how the targets follow the outputs.
+// An affine describes the targets as an affine function of the outputs.
 type affine struct {
 	own      bool    // mean and sd are those of the targets
 	better   float64 // share of the variance that mean + sd·f explains beyond that of f itself
 	mean, sd float64
 }
 
-// options say how the targets were scaled, of outputs that are in the units of the targets by s.
+// options returns the options that describe how the targets were scaled, given that s scales the outputs to the
+// units of the targets.
 func (a affine) options(s *dataScaling) []option.Text {
 	if s != nil && s.Targets != nil {
 		a.mean, a.sd = a.mean+a.sd*s.Targets.Mean[0], a.sd*s.Targets.Scale[0]

@@ -18,8 +18,8 @@ import (
 type groupedPrior struct {
 	Kind string // a kind of a PriorFile
 	From option.Text
-	// Precision stands for the prior where one number is wanted: the geometric mean of the precisions of the
-	// parameters that are not held.
+	// Precision summarizes the prior in one number: the geometric mean of the precisions of the parameters that
+	// are not held.
 	Precision float64
 
 	groups []priorGroup
@@ -194,7 +194,7 @@ func layerGroups(net *network.Network, variance float64) []priorGroup {
 	return groups
 }
 
-// oneGroup has all parameter tensors of a network.
+// oneGroup returns one group with all parameter tensors of a network.
 func oneGroup(net *network.Network, variance float64) []priorGroup {
 	all := priorGroup{Name: "all", Variance: variance}
 	for _, g := range layerGroups(net, variance) {
@@ -203,8 +203,8 @@ func oneGroup(net *network.Network, variance float64) []priorGroup {
 	return []priorGroup{all}
 }
 
-// apartGroups puts the tensors of some layers into one group, and the others into another. Where one of them has none, there
-// is only the other.
+// apartGroups puts the tensors of the named layers into one group, and all other tensors into another. If one
+// of the groups would be empty, it returns the other alone.
 func apartGroups(net *network.Network, layers []string, variance float64) []priorGroup {
 	groups := []priorGroup{{Name: "normalized layers", Variance: variance}, {Name: "other layers", Variance: variance}}
 	for _, g := range layerGroups(net, variance) {

@@ -41,8 +41,8 @@ type priorOfFile struct {
 	Theta      linearize.Sum `json:"theta"`                    // checksum of the trained parameters
 	Parameters int           `json:"parameters"`
 	Groups     []priorGroup  `json:"groups"` // partition the parameter tensors
-	// Scale has one number for each parameter, in the order of θ; only of the kind g. A parameter of scale 0 is held
-	// at its trained value.
+	// Scale has one number for each parameter, in the order of θ. Only priors of the kind g have it. A
+	// parameter of scale 0 is held at its trained value.
 	Scale []float64  `json:"scale,omitempty"`
 	Found *priorFind `json:"found,omitempty"` // how it was found
 
@@ -87,7 +87,7 @@ func readPrior(ctx context.Context, path string, memory int64) (*priorOfFile, er
 	return f, nil
 }
 
-// parsePrior reads the JSON of a prior, and refuses what cannot be one of any model.
+// parsePrior reads the JSON of a prior, and returns an error for values that no prior of any model has.
 func parsePrior(text []byte) (*priorOfFile, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -101,7 +101,7 @@ func parsePrior(text []byte) (*priorOfFile, error) {
 	return f, f.check()
 }
 
-// check refuses values that no prior has.
+// check returns an error for values that no prior has.
 func (f *priorOfFile) check() error {
 	usable := func(v float64) bool { return v >= 1e-300 && v <= 1e300 }
 	switch {
@@ -173,7 +173,7 @@ func (f *priorOfFile) origin() decision {
 	return decision{byOption, "from " + option.Set("prior", filepath.Base(f.path))}
 }
 
-// misfit says why the prior is of another network; "" where it is not.
+// misfit returns the reason why the prior belongs to another network, or "" if it belongs to this one.
 func (f *priorOfFile) misfit(net *network.Network) string {
 	have := map[string][]int{}
 	for _, g := range f.Groups {
@@ -231,7 +231,7 @@ func (f *priorOfFile) set(t *problemTask, m *trainedModel) {
 	t.Precision = t.Prior.Precision
 }
 
-// newPriorFile is the prior of these groups for a model and a task.
+// newPriorFile returns the prior file of these groups for a model and a task.
 func newPriorFile(kind string, groups []priorGroup, scale []float64, net *network.Network, t *problemTask, noise float64, found *priorFind) *priorOfFile {
 	f := &priorOfFile{Schema: priorSchema, Kind: kind, Likelihood: t.Likelihood.Name(), Theta: linearize.SumOf(net.Theta()), Groups: groups, Scale: scale, Found: found}
 	_, _, f.Parameters = net.Dims()

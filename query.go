@@ -19,8 +19,8 @@ import (
 	"github.com/funcgp/funcgp/internal/picture"
 )
 
-// A Query says which rows are asked about, by at most one of Index, TestIndex, Input and All. Without one the rows are the
-// first test rows, as many as who is asked says.
+// A Query chooses the rows to answer for, by at most one of Index, TestIndex, Input and All. Without any of
+// these they are the first test rows, and the caller chooses how many.
 type Query struct {
 	Index     string // test rows by their 0-based numbers in the file of the data, such as 24 or 1,2,5-9
 	TestIndex string // a file that lists such numbers, one a line
@@ -32,7 +32,7 @@ type Query struct {
 // mostAsked bounds the rows of --index.
 const mostAsked = 1 << 20
 
-// Check refuses what is wrong without opening a file.
+// Check returns an error for a wrong query, without opening a file.
 func (s *Query) Check() error {
 	given := map[string]bool{"index": s.Index != "", "test-index": s.TestIndex != "", "all": s.All, "input": s.Input != ""}
 	if err := job.Exclusive(func(flag string) bool { return given[flag] }, "index", "test-index", "all", "input"); err != nil {
@@ -53,7 +53,7 @@ func (s *Query) Check() error {
 	return nil
 }
 
-// invert is whether to invert pictures: yes, no, or "" for what their borders say.
+// invert parses the choice of inverting pictures: yes, no, or "" to decide by their borders.
 func invert(choice string) (picture.Choice, error) {
 	switch choice {
 	case "":
@@ -66,7 +66,7 @@ func invert(choice string) (picture.Choice, error) {
 	return 0, job.Usagef("{invert}=%s must be yes or no", choice)
 }
 
-// Absolute asks for the same with absolute paths, for a file.
+// Absolute returns the query with absolute paths, so that it can be saved in a file.
 func (s Query) Absolute() (_ Query, err error) {
 	if s.TestIndex, err = absolute(s.TestIndex); err == nil {
 		s.Input, err = absolute(s.Input)
@@ -74,8 +74,8 @@ func (s Query) Absolute() (_ Query, err error) {
 	return s, err
 }
 
-// pick returns the rows that the flags ask for, and where they ask for none the first count kept test rows, 0 for
-// all.
+// pick returns the rows that the query asks for. If it names none, pick returns the first count test rows of
+// the kept classes, or all of them for a count of 0.
 func (s *Query) pick(ctx context.Context, c *job.Job, p *problem, count int) (*dataset.Rows, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -118,13 +118,14 @@ func (s *Query) inputs(ctx context.Context, c *job.Job, p *problem) (*dataset.Ro
 	return in, nil
 }
 
-// Own says what rows of one's own must be like: those of the data, with the columns that an input takes.
+// Own returns the options for reading rows of the caller's own: they must be like the rows of the data, with
+// the columns that an input takes.
 func (p *problem) Own(o dataset.InputOptions) *dataset.InputOptions {
 	o.Like, o.ID, o.Spare = p.Examples.Data, p.Examples.Data.ID, p.Model.spareColumns()
 	return &o
 }
 
-// severalOf are the targets of row i of a subset where it has several, else nil.
+// severalOf returns the targets of row i of a subset if the row has several, and nil otherwise.
 func severalOf(rows *dataset.Rows, i int) []result.Float {
 	width := rows.Width()
 	if width < 2 {
@@ -144,8 +145,8 @@ func label(rows *dataset.Rows, i int) float64 {
 	return math.NaN()
 }
 
-// Pool reads rows whose labels are not used: a file or folder as --input takes it, or the training rows of data as
-// --data names them, without the training rows of this problem where it has the same data.
+// Pool reads rows whose labels are not used. name is a file or folder as --input takes it, or data as --data
+// names them. Of data it takes the training rows, without those of this problem if it has the same data.
 func (p *problem) Pool(ctx context.Context, c *job.Job, name string) (*dataset.Rows, error) {
 	kind, _, _ := strings.Cut(name, ":")
 	isData := kind == "digits" || name == "mnist"

@@ -22,8 +22,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// remembered says where the model and the data of a saved posterior were, so that no flag needs to say it again. Paths
-// are absolute.
+// remembered records where the model and the data of a saved posterior were, so that no option needs to name
+// them again. Paths are absolute.
 type remembered struct {
 	Model  string      `json:"model"` // "" is the built-in network
 	Freeze []string    `json:"freeze,omitempty"`
@@ -42,7 +42,7 @@ type remembered struct {
 	Files  []fileCheck `json:"files"` // all files, the model's first
 }
 
-// insideData is what a file with its training rows inside remembers in place of a path.
+// insideData stands in place of a path in a file that holds its training rows itself.
 const insideData = "rows"
 
 // fileCheck is the SHA-256 of a file in hex, and its size.
@@ -52,7 +52,7 @@ type fileCheck struct {
 	Bytes  int64  `json:"bytes,omitempty"` // 0 where an older version wrote it
 }
 
-// A place is where options and a file have the same setting.
+// A place says where the options and a file keep the same setting.
 type place struct {
 	flag         string
 	keep, recall func()        // from the options to the file, and back
@@ -66,7 +66,8 @@ func placed[T any](flag string, file, given *T) place {
 	return place{flag, func() { *file = *given }, func() { *given = *file }, func() string { return text(*file) }, func() string { return text(*given) }}
 }
 
-// placedMap is placed of values by name, which a file lists as NAME=VALUE.
+// placedMap returns the place of a setting that has a value for each of several names. A file lists the values
+// as NAME=VALUE.
 func placedMap(flag string, cut func(string) (string, string), file *[]string, given *map[string]string) place {
 	list := func() (out []string) {
 		for _, name := range slices.Sorted(maps.Keys(*given)) {
@@ -91,10 +92,10 @@ func cutFirst(text string) (name, value string) {
 	return name, value
 }
 
-// ofModel are the settings under which another value makes another network of the same file.
+// ofModel lists the settings that, with another value, make another network of the same file.
 var ofModel = []string{"output", "bind", "freeze", "learn"}
 
-// places are the places of the settings that are remembered as they are.
+// places returns the places of the settings that are remembered unchanged.
 func (r *remembered) places(f *asked) []place {
 	return []place{placed("output", &r.Output, &f.Model.Output), placedMap("bind", network.CutBinding, &r.Bind, &f.Model.Bind), placed("freeze", &r.Freeze, &f.Model.Freeze), placed("learn", &r.Learn, &f.Model.Learn),
 		placedMap("input-columns", cutFirst, &r.Column, &f.Model.InputColumns), placed("target", &r.Target, &f.Data.Target), placed("id", &r.ID, &f.Data.ID), placed("row-weights", &r.Weigh, &f.Data.RowWeights)}
@@ -156,7 +157,8 @@ func (p *problem) Remember(ctx context.Context) (*remembered, error) {
 	return r, nil
 }
 
-// absolute returns the absolute path of a file or directory, or of each of several, and other names as they are.
+// absolute returns the absolute path of a file or directory, or the absolute paths of several. A name that is
+// not a path stays unchanged.
 func absolute(name string) (string, error) {
 	if _, err := os.Stat(name); err == nil {
 		return filepath.Abs(name)
@@ -174,10 +176,11 @@ func absolute(name string) (string, error) {
 	return strings.Join(paths, ","), nil
 }
 
-// recall fills in the flags of model and data that were not given. It is an error, which says what to give, if a file
-// is not what it was. posterior is the file that remembers; if the training inputs are in it, the data may be gone.
-// With bySize, of data that are read by range only the sizes of the files are compared, so that a part reads no other
-// rows than its own: gpexplain merge compares the rest.
+// recall sets the options of model and data that were not given. posterior is the file that remembers them. If
+// a file has changed since, recall returns an error that says what to give. If the training inputs are in the
+// posterior's file, the data may be gone. With bySize, the data that are read by range are compared by the
+// sizes of their files alone, so that the computation of a part reads only its own rows; gpexplain merge
+// compares the rest.
 func (r *remembered) recall(ctx context.Context, posterior string, f *asked, inputs, bySize bool) error {
 	if r == nil {
 		return nil
@@ -265,7 +268,7 @@ func (r *remembered) check(ctx context.Context, posterior, path string, flag opt
 	return nil
 }
 
-// Record says what an answer that is made now comes from.
+// Record returns what identifies the source of an answer that is made now.
 func (p *problem) Record(ctx context.Context, version string) (r result.Record, err error) {
 	r = result.Record{Date: time.Now(), Version: version}
 	if r.ModelSHA256, err = p.Model.Sum(ctx); err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// Rows are inputs in the units of the data, each checked to be what the network takes.
+// Rows are inputs in the units of the data. Each has been checked to be an input that the network takes.
 type Rows struct {
 	asked *dataset.Rows
 	own   *Posterior
@@ -30,20 +30,22 @@ type Rows struct {
 // Len is the number of rows.
 func (r *Rows) Len() int { return r.asked.Len() }
 
-// Slice is the rows from lo to below hi.
+// Slice returns the rows [lo, hi).
 func (r *Rows) Slice(lo, hi int) *Rows { return &Rows{r.asked.Slice(lo, hi), r.own} }
 
-// Index is the number of row i in the file of the data, or its place among rows of one's own.
+// Index returns the number of row i in the file of the data, or its position among rows that did not come from
+// the data.
 func (r *Rows) Index(i int) int { return r.asked.Row(i) }
 
-// Called are the same rows, which errors call by a name of one's own.
+// Called returns the same rows with a name that errors use for them.
 func (r *Rows) Called(name string) *Rows {
 	asked := *r.asked
 	asked.File = name
 	return &Rows{&asked, r.own}
 }
 
-// Part is the part of the data that the rows are of: train, valid or test; or file, for rows of one's own.
+// Part returns the part of the data that the rows belong to: train, valid or test. It is file for rows that did
+// not come from the data.
 func (r *Rows) Part() string { return r.asked.Part }
 
 // Named names row i, with its label in the data.
@@ -71,8 +73,8 @@ func (r *Rows) Label(i int) result.Float {
 // Name names row i for messages, by its file, its part of the data and its number.
 func (r *Rows) Name(i int) string { return r.asked.Name(i) }
 
-// Located returns an error, which may be nil, of a package below this one that computed with the rows. It says at which of
-// them numbers went wrong, where the error has its place, and what helps.
+// Located adds to err, which may be nil, the row at which numbers went wrong and a remedy. err comes from a
+// package below this one that computed with the rows, and may carry the row's position.
 func (r *Rows) Located(err error) error { return named(explainError(r.asked, err)) }
 
 // Source gives the rows to packages below this one, linearized anew in each pass, until ctx is done. It must not be used
@@ -81,8 +83,9 @@ func (r *Rows) Source(ctx context.Context) linearize.Source {
 	return r.own.problem.Examples.Source(ctx, r.own.problem.Model, r.asked)
 }
 
-// Pictures finds the pictures of the rows by their numbers, for a page: pixels, or the features in their units. One that
-// cannot be read is empty and sets err, which is looked at when the page is written. It must not be used after Close.
+// Pictures returns a function that finds the picture of a row by its number, for a page: pixels, or the
+// features in their units. A picture that cannot be read is empty and sets err, which the caller checks when
+// the page is written. The function must not be used after Close.
 func (r *Rows) Pictures(ctx context.Context, err *error) func(row result.Index) result.Picture {
 	return r.own.problem.Examples.Pictures(ctx, r.asked, err)
 }
@@ -90,7 +93,8 @@ func (r *Rows) Pictures(ctx context.Context, err *error) func(row result.Index) 
 // Notes say what was done to pictures to fit them to the network.
 func (r *Rows) Notes() []string { return append([]string(nil), r.asked.Notes...) }
 
-// held are the rows of d in memory. Their inputs have the shape that the network takes, if it is known.
+// held reads the rows of d, which are in memory. If the network is known, the inputs have the shape that it
+// takes.
 func held(d *Data, net *network.Network) (*dataset.Data, error) {
 	var shape []int
 	if net != nil && len(net.InputShape()) > 1 {
@@ -106,13 +110,15 @@ func held(d *Data, net *network.Network) (*dataset.Data, error) {
 // ReadOptions are the options of Read and Picture. Zero values mean the defaults.
 type ReadOptions struct {
 	Name string // what errors and notes call the rows; default the input, or the picture
-	// Invert says whether the grey levels of a picture are inverted: yes, no, or "" where its border is clearly the
-	// opposite of the border of the training pictures, which Notes say.
+	// Invert chooses whether the grey levels of a picture are inverted: yes, no, or "". With "" they are
+	// inverted if the picture's border is clearly the opposite of the border of the training pictures, and
+	// Notes say so.
 	Invert   string
 	MaxBytes int64 // the most memory that the rows, and decoding them, may take; default Limits.Memory
 }
 
-// take makes rows of one's own, which errors and notes call name where the options do not say. The options may be nil.
+// take makes Rows of rows that did not come from the data. Errors and notes call them name unless the options
+// name them. The options may be nil.
 func (p *Posterior) take(name string, o *ReadOptions, read func(o *dataset.InputOptions) (*dataset.Rows, error)) (*Rows, error) {
 	if o == nil {
 		o = &ReadOptions{}
@@ -192,9 +198,9 @@ func (p *Posterior) Records(_ context.Context, records []map[string]float64) (*R
 	return p.take("the records", nil, func(o *dataset.InputOptions) (*dataset.Rows, error) { return o.Numbers(x, nil) })
 }
 
-// Pool reads rows that a label may be asked for: a file or folder as gpexplain acquire takes it, or the training rows of data,
-// named as Data.Source is, without those of the posterior where it has the same data. Labels are not used. It is an error
-// where no row is left.
+// Pool reads rows for which a label may be asked. source is a file or folder as gpexplain acquire takes it, or
+// names data as Data.Source does. Of data it takes the training rows, without those of the posterior if it has
+// the same data. Labels are not used. It is an error if no row is left.
 func (p *Posterior) Pool(ctx context.Context, source string) (*Rows, error) {
 	end, err := p.begin()
 	if err != nil {
@@ -242,7 +248,7 @@ func (p *Posterior) TrainingRows(_ context.Context, index ...int) (*Rows, error)
 	return &Rows{rows, p}, nil
 }
 
-// Inputs reads the numbers of the rows as they are in the data, N×D.
+// Inputs returns the numbers of the rows as they are in the data, N×D.
 func (r *Rows) Inputs(ctx context.Context) (*mat.Dense, error) {
 	end, err := r.own.begin()
 	if err != nil {
@@ -262,8 +268,8 @@ func (r *Rows) Targets(i int) []float64 {
 	return []float64{label(rows, i)}
 }
 
-// Select returns the rows that a query asks for, and where it asks for none the first count kept test rows, 0 for
-// all.
+// Select returns the rows that a query asks for. If it names none, Select returns the first count test rows of
+// the kept classes, or all of them for a count of 0.
 func (p *Posterior) Select(ctx context.Context, o *Query, count int) (*Rows, error) {
 	end, err := p.begin()
 	if err != nil {

@@ -20,10 +20,10 @@ import (
 	"github.com/funcgp/funcgp/sparse/shard"
 )
 
-// methods are those that a posterior is computed by.
+// methods lists the methods by which a posterior is computed.
 var methods = []string{"exact", "kept", "subset", "nystrom", "parameters"}
 
-// goneMethods are methods of older versions, and what does their work now.
+// goneMethods maps the methods of older versions to the methods that replaced them.
 var goneMethods = map[string]string{"fitc": "nystrom", "cg": "parameters"}
 
 // isSparse tells whether posteriors of a method have inducing examples.
@@ -57,7 +57,7 @@ func (k fileKind) Write(path string, fill func(w *store.Writer) error) error {
 	return store.Write(path, k.name, k.version, fill)
 }
 
-// savedHeader is what a file says about its posterior.
+// savedHeader is the description of the posterior in a file.
 type savedHeader struct {
 	Rows       string   `json:"rows"` // training rows
 	Likelihood string   `json:"likelihood"`
@@ -88,8 +88,8 @@ type savedHeader struct {
 
 	Grouped *result.Grouped `json:"grouped,omitempty"` // classes that are told apart; Classes are all
 
-	// GroupedPrior is the kernel's where its variances are not all 1/Prior, without its scale, which is in a section
-	// of its own.
+	// GroupedPrior is the kernel's prior if its variances are not all 1/Prior. Its scale is in a section of its
+	// own.
 	GroupedPrior *priorOfFile `json:"grouped_prior,omitempty"`
 
 	Flags map[string]string `json:"flags"` // of the fit, as SavedFlags has them; nil where an older version wrote the file
@@ -109,7 +109,8 @@ func (m *trainedModel) AddNetwork(w *store.Writer) error {
 	return err
 }
 
-// A savedScaling is what is done to inputs and targets, as dataset.Scaling writes it, and where that came from.
+// A savedScaling is the scaling of inputs and targets, in the layout of dataset.Scaling, and where it came
+// from.
 type savedScaling struct {
 	Inputs      string   `json:"inputs"`
 	Targets     string   `json:"targets"`
@@ -259,8 +260,8 @@ func (v *savedFile) Damaged(problem string) error {
 	return &store.Error{File: v.path, Problem: problem, Remedy: "fit it again"}
 }
 
-// metadata returns the model's metadata with the likelihood, classes, numbers and scaling that the posterior was
-// fitted with.
+// metadata returns the model's metadata with the values that the posterior was fitted with: the likelihood, the
+// classes, the numbers and the scaling.
 func (v *savedFile) metadata(m *metadata) *metadata {
 	out, h := *m, &v.Header
 	out.Likelihood, out.Classes, out.ClassNames, out.Precision, out.Noise = h.Likelihood, h.Classes, slices.Clone(h.ClassNames), h.Prior, h.Noise
@@ -276,8 +277,8 @@ func (v *savedFile) metadata(m *metadata) *metadata {
 // priorSection holds the scale of a grouped prior.
 const priorSection = "prior.scale"
 
-// SavedPrior returns what the file says of the task's prior at this precision, nil where all variances are the same,
-// and a function that writes its scale.
+// SavedPrior returns the part of the file that describes the task's prior at this precision, which is nil if
+// all variances are the same, and a function that writes the prior's scale.
 func (t *problemTask) SavedPrior(m *trainedModel, precision float64) (*priorOfFile, func(w *store.Writer)) {
 	if t.Prior == nil {
 		return nil, func(*store.Writer) {}
@@ -314,8 +315,8 @@ func (v *savedFile) setPrior(t *problemTask, m *trainedModel) error {
 	return nil
 }
 
-// data returns the data with the training rows that the file holds, or the data as they are where it holds none. Nil
-// data have no other rows.
+// data returns the data with the training rows that the posterior's file holds, or d if it holds none. If d is
+// nil, there are no other rows.
 func (v *savedFile) data(d *dataset.Data) (*dataset.Data, error) {
 	if !v.Header.Inputs && (!v.Header.Without || d != nil) {
 		return d, nil

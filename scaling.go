@@ -31,8 +31,8 @@ type dataScaling struct {
 	logVariances                bool   // the second half of the outputs are log noise variances
 }
 
-// scalingOf decides what is done to inputs and targets: by the flags, then by the metadata of the model, then by the
-// data: see fitting. y are the training targets, in the units of the data.
+// scalingOf decides how inputs and targets are scaled: by the options, else by the metadata of the model, else
+// by the data, see fitting. y are the training targets, in the units of the data.
 func scalingOf(ctx context.Context, c *job.Job, f *FitOptions, m *trainedModel, t *problemTask, d *dataset.Data, train *dataset.Rows, y *mat.Dense) (*dataScaling, error) {
 	s := &dataScaling{pictures: d.Images(), pixels: train.Pixels(), logVariances: hasLogVariances(t.Likelihood)}
 	if m.Net != nil {
@@ -105,8 +105,8 @@ func scalingOf(ctx context.Context, c *job.Job, f *FitOptions, m *trainedModel, 
 	return s, s.check(c, m, d, y)
 }
 
-// guess decides what is still open by what the network does on its training rows: see candidate. A message says what was
-// chosen, and a warning where another is not ruled out.
+// guess decides the scalings that are still open by the network's answers on its training rows, see candidate.
+// A message says which was chosen, and a warning says if another is not ruled out.
 func (s *dataScaling) guess(ctx context.Context, c *job.Job, m *trainedModel, t *problemTask, d *dataset.Data, train *dataset.Rows, y *mat.Dense) error {
 	inputs, err := []*candidate{{inputs: s.Inputs}}, error(nil)
 	if s.InputsFrom.By == nobody {
@@ -175,7 +175,7 @@ func (s *dataScaling) guess(ctx context.Context, c *job.Job, m *trainedModel, t 
 	return nil
 }
 
-// check refuses numbers that do not go with the data, and warns of numbers that look wrong.
+// check returns an error for numbers that do not fit the data, and warns of numbers that look wrong.
 func (s *dataScaling) check(c *job.Job, m *trainedModel, d *dataset.Data, y *mat.Dense) error {
 	if s.Inputs != nil {
 		if err := s.Inputs.Fits(d.Shape); err != nil {
@@ -226,8 +226,8 @@ func (s *dataScaling) Rescaled(net *network.Network) (*network.Network, error) {
 	return out, nil
 }
 
-// perOutput are the deviations and means of the targets, one an output. A log variance moves by the log of the squared
-// deviation.
+// perOutput returns the deviation and the mean of the targets for each output. A log variance shifts by the log
+// of the squared deviation.
 func (s *dataScaling) perOutput(c int) (sd, mean []float64) {
 	sd, mean = make([]float64, c), make([]float64, c)
 	for j := range c {
@@ -241,8 +241,9 @@ func (s *dataScaling) perOutput(c int) (sd, mean []float64) {
 	return sd, mean
 }
 
-// noiseUnit is a variance of 1 of the network's own outputs in the units of the noise variance. Those are the squared
-// units of the data for one output. Several outputs may have different units; there the units are the network's.
+// noiseUnit returns the factor from the variance of the network's own outputs to the units of the noise
+// variance. For one output these are the squared units of the data. Several outputs may have different units,
+// so there the units are those of the network.
 func (s *dataScaling) noiseUnit(outputs int) float64 {
 	if s == nil || s.Targets == nil || outputs != 1 {
 		return 1
@@ -288,7 +289,7 @@ func (s *dataScaling) meanSquare(f, y *mat.Dense) float64 {
 	return meanSquare(f, y)
 }
 
-// Report says it in words.
+// Report describes the scaling in words.
 func (s *dataScaling) Report(words option.Words) *result.Preprocessing {
 	in := "as they are in the data"
 	if s.pictures {
@@ -319,7 +320,7 @@ func (s *dataScaling) Report(words option.Words) *result.Preprocessing {
 	return &result.Preprocessing{Inputs: in, Targets: out, Origin: from.In(words), Guessed: s.InputsFrom.By == byGuess || s.TargetsFrom.By == byGuess}
 }
 
-// inWords is a scaling as people read it. many names what the numbers belong to.
+// inWords describes a scaling for people. many names what the numbers belong to.
 func inWords(s *dataset.Scaling, many string) string {
 	if len(s.Mean) > 4 {
 		return fmt.Sprintf("standardized by means and deviations of %d %s", len(s.Mean), many)

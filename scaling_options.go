@@ -29,7 +29,7 @@ func (n *Numbers) text() string {
 // isJSON tells whether a text names a file and is no list of numbers.
 func isJSON(text string) bool { return strings.HasSuffix(strings.ToLower(text), ".json") }
 
-// checkScaling refuses what cannot be said of the scaling of inputs and targets.
+// checkScaling returns an error for scaling options that are invalid or exclude each other.
 func (o *FitOptions) checkScaling() error {
 	if values := option.Values("standardize"); o.Standardize != "" && !slices.Contains(values, o.Standardize) {
 		return job.NotOneOf("standardize", o.Standardize, values)
@@ -55,8 +55,8 @@ func (o *FitOptions) checkScaling() error {
 	return nil
 }
 
-// scaling is what the options of means and deviations of inputs, or targets, say; nil where neither was given. of takes
-// what a file holds.
+// scaling returns the scaling of inputs, or of targets, that the options of means and deviations give. It is
+// nil if neither was given. of takes the scaling from a file.
 func scaling(ctx context.Context, kind string, mean, sd *Numbers, of func(f *dataset.ScalingFile) (*dataset.Scaling, bool, error)) (*dataset.Scaling, decision, error) {
 	if !mean.given() && !sd.given() {
 		return nil, decision{}, nil
@@ -96,10 +96,10 @@ func scaling(ctx context.Context, kind string, mean, sd *Numbers, of func(f *dat
 	return s, decision{byOption, "from " + option.Join(names, " and ")}, nil
 }
 
-// standardized is the origin of what {standardize} says.
+// standardized returns the origin of a scaling that {standardize} chose.
 func (s *FitOptions) standardized() decision {
 	return decision{byOption, "from " + option.Set("standardize", s.Standardize)}
 }
 
-// fromTrain is the origin of what a network gets that is still to be trained.
+// fromTrain is the origin of the scaling of a network that is still to be trained.
 var fromTrain = decision{byDefault, "the default of train"}

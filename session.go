@@ -45,7 +45,7 @@ func StartFrom(ctx context.Context, path string, o *OpenOptions) (*Session, erro
 	return start(ctx, o.source(path), posteriorKind.open)
 }
 
-// source is the file of a posterior with options, which may be nil.
+// source returns the Source of a posterior's file, with options that may be nil.
 func (o *OpenOptions) source(path string) Source {
 	if o == nil {
 		return Source{File: path}
@@ -74,7 +74,7 @@ func StartEach(ctx context.Context, sources []Source) ([]*Session, error) {
 // An opener reads the model and the data of a session.
 type opener func(ctx context.Context, c *job.Job, f *asked) (*problem, error)
 
-// start is startEach of one source.
+// start does for one source what startEach does for several.
 func start(ctx context.Context, x Source, open opener) (*Session, error) {
 	list, err := startEach(ctx, []Source{x}, open)
 	if err != nil {
@@ -83,7 +83,7 @@ func start(ctx context.Context, x Source, open opener) (*Session, error) {
 	return list[0], nil
 }
 
-// startEach is StartEach of sources that are opened in a way of their own.
+// startEach does what StartEach does, with sources that open reads.
 func startEach(ctx context.Context, sources []Source, open opener) ([]*Session, error) {
 	c, shared, several := job.FromContext(ctx), new(sharedData), len(sources) > 1
 	options := make([]*asked, len(sources))
@@ -156,8 +156,9 @@ func (s *Session) Posterior(ctx context.Context, rows *Rows) (*Posterior, error)
 	return p, nil
 }
 
-// Deferred is Posterior, but the fit begins with the first question, so that one that cannot be answered costs none. Before
-// it the posterior has no warnings, and Dual, Latent, Kernel and Calibration panic.
+// Deferred does what Posterior does, except that the fit begins with the first question, so that a question
+// that cannot be answered costs no fit. Before that, the posterior has no warnings, and Dual, Latent, Kernel
+// and Calibration panic.
 func (s *Session) Deferred(ctx context.Context, rows *Rows) (*Posterior, error) {
 	p, c := s.problem, s.job
 	var err error
@@ -203,7 +204,7 @@ func (s *Session) fit(ctx context.Context, p *problem) (*solution, error) {
 	return solve(ctx, s.job, p, &o)
 }
 
-// opened closes what a session has open where making its posterior fails.
+// opened returns the session's posterior. It closes the session if the posterior cannot be computed.
 func opened(ctx context.Context, s *Session, err error) (*Posterior, error) {
 	if err != nil {
 		return nil, err

@@ -12,7 +12,8 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// A setting is a flag whose value the file of a posterior says. One that is given beside the file must agree with it.
+// A setting is an option whose value is recorded in the file of a posterior. If the option is given together
+// with the file, both values must agree.
 type setting struct {
 	flag   string
 	named  bool                        // a file that it names counts by its checksum
@@ -70,11 +71,11 @@ var settings = []setting{
 	}},
 }
 
-// shortest is a shortest in its shortest spelling.
+// shortest formats a number in its shortest spelling.
 func shortest(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// SavedFlags are the flags of the fit as the file of its posterior keeps them, and as the problem's own file has them,
-// where there is one.
+// SavedFlags returns the options of the fit by name, as the file of its posterior records them. Where the
+// problem was opened from such a file, they are the values in that file.
 func (p *problem) SavedFlags(ctx context.Context) (map[string]string, error) {
 	if p.Saved != nil {
 		return p.Saved.Header.Flags, nil
@@ -93,8 +94,8 @@ func (p *problem) SavedFlags(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
-// canonical is the value of a flag in one spelling: numbers of a list in their shortest, and the checksum of a file
-// that says the prior or the scaling in place of its name.
+// canonical returns the value of an option in one spelling. Numbers of a list are in their shortest form, and
+// the file of a prior or scaling is replaced by its checksum.
 func (s *setting) canonical(ctx context.Context, text string) (string, error) {
 	if text != "" && s.named && (s.flag == "prior" || isJSON(text)) {
 		return inputfile.Sum(ctx, text)
@@ -113,9 +114,9 @@ func (s *setting) canonical(ctx context.Context, text string) (string, error) {
 	return strings.Join(fields, ","), nil
 }
 
-// agree refuses flags that say other than the file, and drops those that say the same. The training rows are compared
-// when the data are read, by agreeRows; --calibrate none leaves out what the file has, and parts are calibrated when
-// they are merged.
+// agree returns an error for options that disagree with the file, and drops options that agree. agreeRows
+// compares the training rows later, when the data are read. --calibrate none may drop the calibration in the
+// file, and parts are calibrated when they are merged.
 func (v *savedFile) agree(ctx context.Context, f *asked, kind fileKind) error {
 	texts := f.texts()
 	for _, s := range settings {
@@ -148,8 +149,8 @@ func (v *savedFile) agree(ctx context.Context, f *asked, kind fileKind) error {
 	return nil
 }
 
-// agreeRows refuses flags that name other training rows than the file. Of a file with the training rows inside there
-// are no others, among which they would be the first.
+// agreeRows returns an error for options that choose other training rows than those in the file. A file with
+// the training rows inside has no other rows among which options could choose.
 func (v *savedFile) agreeRows(ctx context.Context, f *Data, t *problemTask, d *dataset.Data, train *dataset.Rows) error {
 	said := "its " + job.Count(train.Len()) + " training rows"
 	if f.TrainFile != "" {
@@ -167,7 +168,8 @@ func (v *savedFile) agreeRows(ctx context.Context, f *Data, t *problemTask, d *d
 	return v.differs("train-count", strconv.Itoa(f.TrainCount), said)
 }
 
-// differs is the error of a flag that says other than the file, "" where that has no words.
+// differs returns the error of an option that disagrees with the file. said is the file's value, or "" if it
+// has no words for it.
 func (v *savedFile) differs(flag, text, said string) error {
 	if said != "" {
 		said = ", which says " + said

@@ -23,7 +23,7 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A settlement says at which prior precision the answers are, and why (E21).
+// A settlement records at which prior precision the posterior answers, and why (E21).
 type settlement struct {
 	stated float64 // precision of the training
 	order  *order  // what to go to once the noise variance is settled; nil for nothing
@@ -40,7 +40,7 @@ type order struct {
 	from      option.Text
 }
 
-// begin decides which precision to start with, and whether the match is to be found from there.
+// begin decides with which precision to start, and whether to search for the match from there.
 func (f *fit) begin() error {
 	s := &settlement{stated: f.precision, match: result.Match{Precision: result.Undefined(), Network: result.Undefined(), Refit: result.Undefined(), Remainder: result.Undefined()}}
 	f.settled = s
@@ -68,8 +68,9 @@ func (f *fit) begin() error {
 	return nil
 }
 
-// obey goes to a precision that was given: at once, or where leave-one-out chooses the noise variance, after it has
-// done so as without the order. σ² is then the network's, whatever the δ that answers are asked at.
+// obey moves to a precision that was given. It does so at once, unless leave-one-out chooses the noise
+// variance: then it first lets that happen at the precision that would be used without the order, so that σ²
+// does not depend on the δ that is asked for.
 func (f *fit) obey(o *order) error {
 	s, task := f.settled, f.problem.Task
 	s.match.Used, s.why = "given", o.from
@@ -83,7 +84,7 @@ func (f *fit) obey(o *order) error {
 	return f.setPrecision(s.stated)
 }
 
-// ordered goes to the precision that was given, and tells whether that is another one than the posterior has.
+// ordered moves to the precision that was given. moves tells whether the posterior had another precision.
 func (f *fit) ordered() (moves bool, err error) {
 	s := f.settled
 	if s == nil || s.order == nil {
@@ -97,7 +98,8 @@ func (f *fit) ordered() (moves bool, err error) {
 	return true, f.setPrecision(o.precision)
 }
 
-// seeks tells whether the match is looked for: to answer at it, or to name it beside a precision that was given.
+// seeks tells whether the match is searched for: because the posterior answers at it, or because a report names
+// it beside a precision that was given.
 func (f *fit) seeks() bool {
 	s := f.settled
 	if s == nil || hasLogVariances(f.problem.Task.Likelihood) || f.problem.TrainedOnOthers() {
@@ -106,8 +108,8 @@ func (f *fit) seeks() bool {
 	return s.match.Used == atMatch || s.match.Used == "given"
 }
 
-// namedOutputs is the number of outputs of training rows up to which the match is looked for where another precision
-// is given.
+// namedOutputs is the number of outputs of training rows up to which the match is searched for even if another
+// precision is given.
 const namedOutputs = 4000
 
 // kernelAt returns the kernel at multiples of the precision that f has now.
@@ -122,8 +124,8 @@ func (f *fit) kernelAt() func(factor float64) (ntk.Kernel, error) {
 	}
 }
 
-// mean is the mean of a posterior whose sites are at the mode: the network's output, or with --refit the sum over
-// training examples.
+// mean returns the kind of mean of a posterior whose sites are at the mode: the network's output, or the sum
+// over training examples where FitOptions.Refit asks for it.
 func (f *fit) mean() gp.Mean {
 	if !f.atTheta && f.asked.Refit {
 		return gp.LinearGaussian
@@ -131,8 +133,8 @@ func (f *fit) mean() gp.Mean {
 	return f.meanAtTheta()
 }
 
-// meanAtTheta is the mean of a posterior at θ*: that of the linear-Gaussian model there where the options ask for it or
-// for its response, else f(x;θ*).
+// meanAtTheta returns the kind of mean of a posterior at θ*: the mean of the linear-Gaussian model if the
+// options ask for it or for its response, and f(x;θ*) otherwise.
 func (f *fit) meanAtTheta() gp.Mean {
 	if f.asked.AtTheta || f.asked.Predictive == "linear" && hasNoise(f.problem.Task.Likelihood) {
 		return gp.LinearGaussian
@@ -158,7 +160,7 @@ func (f *fit) settleNoise(ctx context.Context, q *solution) (*solution, error) {
 	return solverOf(f.asked.Method.Name).fit(f, ctx)
 }
 
-// openNoise is settleNoise at the precision of the fit.
+// openNoise does what settleNoise does, at the precision of the fit.
 func (f *fit) openNoise(ctx context.Context, lik *glm.Gaussian, q *solution) (*solution, error) {
 	if !f.seeksNoise() {
 		return q, nil
@@ -189,7 +191,7 @@ func (f *fit) openNoise(ctx context.Context, lik *glm.Gaussian, q *solution) (*s
 	return solverOf(f.asked.Method.Name).fit(f, ctx)
 }
 
-// matchExact moves an exact refit to the match, or finds out where that is.
+// matchExact moves an exact refit to the match, or only finds the match if the refit keeps another precision.
 func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error) {
 	lik := f.problem.Task.Likelihood
 	best := mostLogLik(f.problem.TrainTargets())
@@ -245,12 +247,12 @@ func (f *fit) matchExact(ctx context.Context, dual *gp.Exact) (*gp.Exact, error)
 	return dual.Rescale(ctx, f.kernel, factor, f.problem.TrainTargets())
 }
 
-// mostLogLik bounds the log likelihood of targets.
+// mostLogLik returns an upper bound of the log likelihood of targets.
 func mostLogLik(to *gp.Targets) float64 {
 	return glm.MostLogLik(to.Likelihood.(glm.Likelihood), to.Y, to.Weights)
 }
 
-// found takes over what the search for the match found.
+// found records the result of the search for the match.
 func (f *fit) found(ctx context.Context, m *gp.Match) error {
 	s := f.settled
 	s.match.Network = result.Float(m.Network)
@@ -307,8 +309,7 @@ func (f *fit) seeksNoise() bool {
 	return s.match.Used == atMatch || s.match.Used == atStated && s.match.Network.Finite() && !t.NoiseRecorded()
 }
 
-// noiseBy sets the noise variance that is best for predictions of rows that are left out, and returns the factor on
-// it.
+// noiseBy sets the noise variance that predicts left-out rows best, and returns the factor by which it changes.
 func (f *fit) noiseBy(lik *glm.Gaussian, m *moments) (factor float64, err error) {
 	if factor, err = score.NoiseFactor(lik, m.y, m.mean, m.cov, m.weights); err != nil {
 		return 0, err
@@ -328,8 +329,8 @@ func (f *fit) setNoise(factor float64, from option.Text) error {
 	return f.setPrecision(f.precision / factor)
 }
 
-// remark says at which precision the answers are where that is not the one stated, and how much of the network the
-// refit leaves unexplained.
+// remark notes at which precision the posterior answers if that is not the stated one, and how much of the
+// network's output the refit leaves unexplained.
 func (f *fit) remark(q *solution) {
 	s := f.settled
 	if s == nil {
@@ -393,8 +394,8 @@ func (f *fit) measure(at *gp.Sites, network *mat.Dense, weights []float64) {
 	f.settled.projection = dd / fd
 }
 
-// unexplained is the part of the outputs that a refit may differ by from the network before the terms of its
-// explanations need a warning.
+// unexplained is the relative difference between refit and network above which the terms of explanations come
+// with a warning.
 const unexplained = .2
 
 func center(v []float64) {
@@ -412,8 +413,8 @@ func center(v []float64) {
 // memory it ends at closeMode.
 const roughMode, closeMode = 1e-4, 1e-9
 
-// settle goes to the precision of the answers, for methods without a kernel of all training rows, by products with the
-// Jacobian.
+// settle moves to the precision of the answers by products with the Jacobian, for methods without a kernel of
+// all training rows.
 func (f *fit) settle(ctx context.Context) error {
 	if f.frozen || f.atTheta || !f.seeks() || f.settled.match.Used != atMatch {
 		return nil
@@ -448,8 +449,8 @@ func (f *fit) settle(ctx context.Context) error {
 	return f.found(ctx, found)
 }
 
-// settleMode is settle, and makes the sites those at f_lin(x;v*), v* the mode of the linearized model at the precision
-// of the answers.
+// settleMode does what settle does, and sets the sites at f_lin(x;v*), where v* is the mode of the linearized
+// model at the precision of the answers.
 func (f *fit) settleMode(ctx context.Context) error {
 	if err := f.settle(ctx); err != nil || f.frozen || f.atTheta {
 		return err

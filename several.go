@@ -8,7 +8,7 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// sharedData are the data that the problems of several networks share where they read them alike.
+// sharedData caches the data that several networks share, if their problems read the data in the same way.
 type sharedData struct {
 	as   string // how they were read
 	data *dataset.Data

@@ -15,7 +15,7 @@ func (p *Posterior) Quantity() string { return p.problem.Task.Quantity(p.problem
 // GreyLevels tells whether inputs are pictures of grey levels, which Rows takes from 0 to 255.
 func (p *Posterior) GreyLevels() bool { return p.problem.Examples.Data.GreyLevels() }
 
-// Dark tells of pictures whether they are light on dark; false of tables.
+// Dark tells whether pictures are light on dark. It is false for tables.
 func (p *Posterior) Dark(ctx context.Context) (bool, error) {
 	d := p.problem.Examples.Data
 	if !d.Images() {
@@ -37,7 +37,8 @@ func (r *Rows) Shown(ctx context.Context, i int) (result.Picture, error) {
 	return shown, r.own.named(err)
 }
 
-// Scored says what the prediction of row i was computed for, and what its decision hangs on.
+// Scored describes the row for which a prediction was computed, and the margin on which the prediction's
+// decision depends.
 func (r *Rows) Scored(ctx context.Context, i int, of *result.Prediction) (*result.Scored, error) {
 	x, err := r.own.problem.Examples.Inputs(ctx, r.asked, i, i+1)
 	if err != nil {

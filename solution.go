@@ -30,7 +30,7 @@ import (
 	"github.com/funcgp/funcgp/sparse"
 )
 
-// A solution is the answer of a fit, by whatever method.
+// A solution is the result of a fit by any method.
 type solution struct {
 	Problem *problem // with the noise variance that the fit chose
 	Dual    fitted
@@ -60,7 +60,7 @@ type solution struct {
 	Calibration   *calibration        // nil predicts with the covariance as it is
 	detector      *novelty.Detector   // how novelty is told; nil where it is not known
 
-	// Of a posterior over the parameters, which has no Dual.
+	// Set only for posteriors over the parameters, which have no Dual.
 	weights    weightspace.Weights // nil in function space
 	structure  weightspace.Structure
 	refitted   bool
@@ -68,7 +68,7 @@ type solution struct {
 	predictive string           // other than glm; "" is glm
 }
 
-// A fit holds what the methods compute a posterior from.
+// A fit holds the inputs from which each method computes a posterior.
 type fit struct {
 	con     *job.Job
 	problem *problem
@@ -108,7 +108,7 @@ func solve(ctx context.Context, c *job.Job, p *problem, o *FitOptions) (*solutio
 	return (&fit{con: c, problem: p, asked: *o}).run(ctx)
 }
 
-// run is solve by the options of f.
+// run does what solve does, by the options of f.
 func (f *fit) run(ctx context.Context) (*solution, error) {
 	if err := f.start(); err != nil {
 		return nil, err
@@ -117,8 +117,8 @@ func (f *fit) run(ctx context.Context) (*solution, error) {
 	return f.finish(ctx, q, err)
 }
 
-// finish settles the noise variance of a posterior that was computed, or not, says what there is to say of it, and
-// calibrates it.
+// finish settles the noise variance of the posterior that a method computed, adds its warnings, and calibrates
+// it. It passes on err if the method failed.
 func (f *fit) finish(ctx context.Context, q *solution, err error) (*solution, error) {
 	if err == nil {
 		q, err = f.settleNoise(ctx, q)
@@ -215,7 +215,8 @@ func (f *fit) setPrecision(precision float64) error {
 	return nil
 }
 
-// posterior returns what is the same for all methods, with the evidence where the posterior has it in closed form.
+// posterior returns the parts of a solution that all methods share, with the evidence if the posterior has it
+// in closed form.
 func (f *fit) posterior(dual fitted) *solution {
 	q := &solution{Problem: f.problem, checkpoint: f.asked.Checkpoint, Dual: dual, Kernel: f.kernel, How: methodUsed{Name: f.asked.Method.Name, selection: f.asked.Method.Select, mean: f.mean()},
 		asked: f.asked, prior: f.prior, precision: f.precision, predictive: f.asked.Predictive, network: !f.atTheta && !f.asked.Refit, refitted: f.asked.Refit,
@@ -234,8 +235,9 @@ func (f *fit) posterior(dual fitted) *solution {
 	return q
 }
 
-// prepare linearizes the training examples, or makes them a source that does so in each pass, computes the sites and
-// the gradient at θ*, and goes to the precision of the answers by settle, which may be nil, unless --tune-prior does.
+// prepare linearizes the training examples, or makes them a source that each pass linearizes anew. It computes
+// the sites and the gradient at θ*. Then it calls settle, unless nil, to move to the precision of the answers,
+// except where Prior.Tune chooses the precision.
 func (f *fit) prepare(ctx context.Context, keep bool, settle func(ctx context.Context) error) error {
 	if f.source == nil {
 		if err := f.linearize(ctx, keep); err != nil {
@@ -248,7 +250,7 @@ func (f *fit) prepare(ctx context.Context, keep bool, settle func(ctx context.Co
 	return settle(ctx)
 }
 
-// linearize is prepare at θ*.
+// linearize does the part of prepare that is at θ*.
 func (f *fit) linearize(ctx context.Context, keep bool) error {
 	if err := f.con.EndPart(ctx, "load"); err != nil {
 		return err
@@ -291,7 +293,7 @@ func (f *fit) linearize(ctx context.Context, keep bool) error {
 	return f.con.EndPart(ctx, "linearize")
 }
 
-// errNotConcave says what does not hold of a heteroscedastic likelihood.
+// errNotConcave is the remark that some properties do not hold for a heteroscedastic likelihood.
 var errNotConcave = linearize.NewWarning("not-concave", math.NaN(), math.NaN(), "", "The heteroscedastic likelihood is not concave, and Λ is its Fisher information. A refit finds one of perhaps several modes, uphill of the trained parameters, and leave-one-out is one step of Fisher scoring.")
 
 // gradientRows is how many rows Jᵀr is summed over at a time.
@@ -324,10 +326,11 @@ func (f *fit) pull(ctx context.Context, r *mat.Dense) ([]float64, error) {
 	return sum, nil
 }
 
-// Prior is the posterior's.
+// Prior returns the prior of the posterior.
 func (q *solution) Prior() ntk.Prior { return q.prior }
 
-// Precision stands for the prior: the precision of all parameters, or their geometric mean.
+// Precision returns one number for the prior: the precision of all parameters, or the geometric mean of their
+// precisions.
 func (q *solution) Precision() float64 { return q.precision }
 
 // Report is the fit as JSON shows it.
@@ -374,7 +377,7 @@ func (q *solution) DefaultLink(p *problem) predictive.Link {
 	return predictive.DefaultLink(p.Task.Likelihood, p.Model.Outputs)
 }
 
-// precisionFrom says where the prior precision of the answers comes from.
+// precisionFrom describes how the prior precision of the answers was determined.
 func (q *solution) precisionFrom(p *problem) option.Text {
 	prior, s := p.Task.Prior, q.settled
 	switch {
@@ -392,7 +395,7 @@ func (q *solution) precisionFrom(p *problem) option.Text {
 	return p.Task.PrecisionFrom.Text
 }
 
-// fileFit is a report as a file keeps it, with options in braces.
+// fileFit returns a report in the form that a file keeps, with the names of options in braces.
 func (q *solution) fileFit(p *problem, r result.Fit) result.Fit {
 	r.PriorPrecisionOrigin, r.NoiseVarianceOrigin = string(q.precisionFrom(p)), string(p.Task.NoiseFrom.Text)
 	if q.settled != nil {
@@ -417,8 +420,8 @@ type predictions struct {
 	CDF               []float64      // of a regression on one target by draws: P(y' ≤ y); nil otherwise
 	targets           *mat.Dense     // y; nil where they were not given
 
-	// Of a regression, one column for each target: the mean and the standard deviation of a new observation, and the
-	// standard deviation of the function.
+	// In a regression these have one column for each target: the mean and the standard deviation of a new
+	// observation, and the standard deviation of the function.
 	Response, ObservationSD, FunctionSD *mat.Dense
 
 	calibration *score.Calibration
@@ -430,8 +433,8 @@ func (q *solution) Predict(ctx context.Context, task *problemTask, b *linearize.
 	return q.PredictBy(ctx, nil, task, b, nil, link)
 }
 
-// PredictBy is Predict with f from function, calibrated as q is; a nil function is q's own. Where y, the targets of
-// the rows, is not nil, it also fills in LogDensity.
+// PredictBy does what Predict does, with f from function, calibrated as q is; nil stands for q's own function.
+// If y, the targets of the rows, is not nil, it also sets LogDensity.
 func (q *solution) PredictBy(ctx context.Context, function gp.Latent, task *problemTask, b *linearize.Batch, y *mat.Dense, link predictive.Link) (*predictions, error) {
 	if function == nil {
 		if q.bnn != nil {
@@ -552,7 +555,8 @@ func (o *predictions) respond(ctx context.Context, y *mat.Dense, link predictive
 	return nil
 }
 
-// observe fills in what a regression says of a new observation, by Linear where that is the link and by Exact otherwise.
+// observe computes the predictions of a new observation in a regression. by is the link, which is Linear or is
+// taken as Exact.
 func (o *predictions) observe(by predictive.Link) error {
 	var link interface {
 		predictive.Link
@@ -582,8 +586,8 @@ func (o *predictions) observe(by predictive.Link) error {
 	return nil
 }
 
-// of is prediction i, of row at of some rows. Its densities, its covariance and the rank of its novelty are left to the
-// caller.
+// of returns prediction i, which belongs to the row at the position at in rows. The caller sets its densities,
+// its covariance and the rank of its novelty.
 func (o *predictions) of(task *problemTask, i int, rows *dataset.Rows, at int) *result.Prediction {
 	f, r := o.Network.RawRowView(i), o.prediction(task, i)
 	r.NamedRow = &result.NamedRow{Index: result.Index(rows.Index[at]), Label: result.Float(label(rows, at)), Targets: severalOf(rows, at)}
@@ -604,8 +608,8 @@ func (o *predictions) of(task *problemTask, i int, rows *dataset.Rows, at int) *
 	return &r
 }
 
-// distribution returns P(Y < y) + P(Y = y)/2 of a new observation Y of the one target of outputs with mean f and
-// covariance cov; NaN where y is.
+// distribution returns P(Y < y) + P(Y = y)/2 of a new observation Y whose outputs have mean f and covariance
+// cov, for a likelihood with one target. It is NaN if y is NaN.
 func distribution(lik glm.Likelihood, y float64, f, cov []float64) float64 {
 	if math.IsNaN(y) {
 		return y

@@ -16,7 +16,7 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// header is what a file says about the posterior, and a function that writes its prior.
+// header returns the description of the posterior for a file, and a function that writes its prior.
 func (q *solution) header(ctx context.Context, r result.Fit) (savedHeader, func(w *store.Writer), error) {
 	p, e, t := q.Problem, q.Problem.Examples, q.Problem.Task
 	classes, names := t.Ungrouped()
@@ -32,7 +32,7 @@ func (q *solution) header(ctx context.Context, r result.Fit) (savedHeader, func(
 	return head, writePrior, err
 }
 
-// checkWithout refuses to leave out training inputs that predictions need.
+// checkWithout returns an error if predictions by a method need the training inputs that are to be left out.
 func checkWithout(method, selection string) error {
 	if isSparse(method) && selection != result.SelectStrength {
 		return nil
@@ -144,8 +144,8 @@ func (q *solution) savedBytes() int64 {
 	return 0
 }
 
-// loadPosterior returns the posterior of the problem's file, with its calibration unless FitOptions.Calibrate is none, or
-// skip, which leaves out what tells novelty too.
+// loadPosterior returns the posterior of the problem's file with its calibration. calibrate none omits the
+// calibration, and skip omits the novelty detector too.
 func loadPosterior(ctx context.Context, c *job.Job, p *problem, calibrate string) (*solution, error) {
 	q, err := load(ctx, c, p)
 	if err != nil {
@@ -235,7 +235,7 @@ func load(ctx context.Context, c *job.Job, p *problem) (*solution, error) {
 	return q, nil
 }
 
-// packRows returns what is saved of leave-one-out predictions: the same number of values for each row.
+// packRows packs leave-one-out predictions for a file, with the same number of values for each row.
 func packRows(rows []result.Prediction) []float64 {
 	var out []float64
 	put := func(list ...result.Float) {
@@ -298,7 +298,7 @@ func unpackRows(v []float64, p *problem) (rows []result.Prediction, ok bool) {
 	return rows, true
 }
 
-// inRange tells whether positions are different ones below n, or where they may repeat any.
+// inRange tells whether all positions are below n. Unless repeat is set, they must also differ.
 func inRange(positions []int, n int, repeat bool) bool {
 	seen := make([]bool, n)
 	for _, at := range positions {
@@ -310,7 +310,8 @@ func inRange(positions []int, n int, repeat bool) bool {
 	return true
 }
 
-// again is the method of a fit that takes other rows as well as these: exact, parameters or kept.
+// again returns the method of a fit, so that it can be used with other training rows. The method must be exact,
+// parameters or kept.
 func again(was *result.Fit) Method {
 	m := Method{Name: was.Method}
 	if was.Method == "kept" {
@@ -319,8 +320,8 @@ func again(was *result.Fit) Method {
 	return m
 }
 
-// savedMethod is the method of the posterior file of the problem, at whose prior the problem is. Of a posterior of
-// another method than exact, parameters and kept it is an error.
+// savedMethod returns the method of the problem's posterior file, for a fit at the prior of that file. It
+// returns an error for methods other than exact, parameters and kept.
 func (p *problem) savedMethod() (Method, error) {
 	switch was := &p.Saved.Header.Fit; was.Method {
 	case "exact", "parameters", "kept":
@@ -330,8 +331,8 @@ func (p *problem) savedMethod() (Method, error) {
 	}
 }
 
-// Again fits the posterior of a problem with other training rows, by the method of q and at its prior, and calibrates it
-// as q is. flag says what asked for it.
+// Again fits the posterior of a problem with other training rows, by the method and at the prior of q, and
+// calibrates it as q is calibrated. flag names the option or verb that asked for it.
 func (q *solution) Again(ctx context.Context, c *job.Job, p *problem, flag option.Text) (*solution, error) {
 	if err := changeable(flag, q.How.Name, p.Saved != nil, q.network || q.refitted); err != nil && q.How.Name != "parameters" {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"github.com/funcgp/funcgp/sparse"
 )
 
-// planInducing refuses inducing examples, or rows, that do not fit.
+// planInducing returns an error if the inducing examples, or rows, do not fit in memory.
 func planInducing(_ *job.Job, p *problem, o *FitOptions, heldOut *dataset.Rows) error {
 	unit := gp.InducingExamples
 	if o.Method.takesRows() {
@@ -43,9 +43,9 @@ func sparseBytes(p *problem, o *FitOptions, heldOut *dataset.Rows) func(m int) i
 	}
 }
 
-// rowsCure adds to the error of a posterior of all training rows that does not fit what to do: through as many
-// inducing examples as fit, 2000 outputs at most, by the line to type, or with fewer rows. Many classes have a remedy
-// of their own.
+// rowsCure adds a remedy to the error of a posterior of all training rows that does not fit in memory: an
+// option line with as many inducing examples as fit, up to 2000 outputs, or fewer rows. For many classes there
+// is another remedy.
 func rowsCure(c *job.Job, p *problem, o *FitOptions, heldOut *dataset.Rows, err error) error {
 	e := (*gp.MemoryError)(nil)
 	if !errors.As(err, &e) || p.ManyClasses() {

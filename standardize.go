@@ -25,8 +25,9 @@ var tableWays = []tableWay{
 
 type tableWay struct{ name, words string }
 
-// standardized returns what a value of --standardize does to columns of a table, all ways from one or two passes over the rows, among
-// which are others that a scaler may have seen. A deviation of 0 counts as 1.
+// standardized returns, for each value of --standardize, the scaling that the value gives to the columns of a
+// table. It passes over the rows once or twice for all values together. others are more rows that a scaler may
+// have seen. A deviation of 0 counts as 1.
 func standardized(ctx context.Context, train *dataset.Rows, whole []int, others ...*dataset.Rows) (map[string]*dataset.Scaling, error) {
 	n := train.Len()
 	for _, o := range others {
@@ -73,7 +74,7 @@ func sample(s *dataset.Scaling, n int) *dataset.Scaling {
 	return out
 }
 
-// ordered is what a value of --standardize other than auto does to the inputs.
+// ordered returns the scaling of the inputs by a value of --standardize other than auto.
 func ordered(ctx context.Context, name string, train *dataset.Rows, whole []int) (*dataset.Scaling, error) {
 	if train.Images() {
 		if name != "yes" {

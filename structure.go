@@ -56,8 +56,8 @@ func (f *fit) overParameters(ctx context.Context) (*solution, error) {
 	return q, f.con.EndPart(ctx, "kernel")
 }
 
-// Rows prepares rows [lo, hi) to be predicted: their linearization, or of draws, which run the network itself, inputs
-// and outputs alone.
+// Rows prepares the rows [lo, hi) for prediction. It linearizes them, but for draws of the parameters, which
+// run the network itself, it returns their inputs and outputs alone.
 func (q *solution) Rows(ctx context.Context, p *problem, rows *dataset.Rows, lo, hi int) (*linearize.Batch, error) {
 	if q.bnn == nil {
 		return p.Linearize(ctx, rows, lo, hi)

@@ -104,7 +104,7 @@ func passOf(ctx context.Context, c *job.Job, p *problem, calibrate string) (*Pas
 	return s, err
 }
 
-// header is what a file of the pass says of model, data and task.
+// header returns the description of model, data and task for a file of the pass.
 func (s *Pass) header(ctx context.Context) (savedHeader, func(w *store.Writer), error) {
 	f := s.fit
 	warnings := f.alarms
@@ -162,7 +162,7 @@ func (s *Pass) part(ctx context.Context, part shard.Part) (*shard.Shard, error) 
 	return done, nil
 }
 
-// identity says what all parts of the pass have in common. was says where the data are.
+// identity returns the facts that all parts of the pass share. was records where the data are.
 func (s *Pass) identity(ctx context.Context, was *remembered) (id shard.Identity, err error) {
 	f, p := s.fit, s.fit.problem
 	t, e := p.Task, p.Examples
@@ -327,7 +327,7 @@ func (f *fit) joined(ctx context.Context, set *shard.Set, dir string) (*gp.Sites
 	return sites, r.Err()
 }
 
-// named is what the files of all parts say.
+// A namedFile holds what the files of all parts record.
 type namedFile struct {
 	head     savedHeader
 	prior    func(w *store.Writer)
@@ -335,7 +335,7 @@ type namedFile struct {
 	from     origin
 }
 
-// name finds what the files of all parts say, once: it takes the checksums of all files.
+// name computes what the files of all parts record, once, because it takes the checksums of all files.
 func (s *Pass) name(ctx context.Context) error {
 	if s.named != nil {
 		return nil

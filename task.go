@@ -83,7 +83,7 @@ func (t *problemTask) Predicts() string {
 	return "the " + t.Likelihood.Name() + " likelihood"
 }
 
-// hasNoise tells whether --noise-variance is for the likelihood.
+// hasNoise tells whether a likelihood has the noise variance that --noise-variance sets.
 func hasNoise(lik glm.Likelihood) bool {
 	_, ok := lik.(*glm.Gaussian)
 	return ok
@@ -111,7 +111,7 @@ type problemTask struct {
 
 	PrecisionFrom, NoiseFrom decision
 
-	// open tells that nothing says whether targets are real numbers or counts.
+	// open tells that neither options nor metadata determine whether targets are real numbers or counts.
 	open bool
 
 	Grouping *grouping // nil where all classes are told apart
@@ -149,18 +149,18 @@ var (
 	fromNoise     = orderedBy("noise-variance")
 )
 
-// orderedBy is the origin of what an option says.
+// orderedBy returns the origin of a value that an option gives.
 func orderedBy(name string) decision { return decision{byOption, "from " + option.Named(name)} }
 
-// computed is the origin of what is computed, formatted as by option.Textf.
+// computed returns the origin of a computed value. It formats the phrase as option.Textf does.
 func computed(format string, args ...any) decision {
 	return decision{byComputation, option.Textf(format, args...)}
 }
 
-// guessed is the origin of what was compared with others.
+// guessed returns the origin of a value that was guessed by comparing candidates.
 func guessed(why string) decision { return decision{byGuess, option.Textf("guessed: %s", why)} }
 
-// thing names what says the value.
+// thing names the option, file or metadata entry that gives the value, for error messages.
 func (o decision) thing() option.Text {
 	return option.Text(strings.TrimPrefix(string(o.Text), "from "))
 }
@@ -182,14 +182,14 @@ func (o *decision) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// savedOrigin is the origin that a file has as a phrase.
+// savedOrigin returns the origin that a file records as a phrase.
 func savedOrigin(text string) (o decision) {
 	_ = o.UnmarshalText([]byte(text)) // which takes every text
 	return o
 }
 
-// PrecisionGiven tells whether an option orders the prior precision of the answers, beside those that describe a
-// training.
+// PrecisionGiven tells whether an option sets the prior precision of the answers. Options that only describe
+// the training do not count.
 func (t *problemTask) PrecisionGiven() bool { return t.PrecisionFrom.By == byOption || t.FoundPrior }
 
 // NoiseGiven tells whether an option says the noise variance, by itself or by a file of the prior.
@@ -341,8 +341,8 @@ func chooseTask(c *job.Job, a *asked, m *trainedModel, d *dataset.Data) (*proble
 	return t, nil
 }
 
-// labelNames are the names of labels of which a row has any number, one for each output: those that are wanted, else the
-// target columns, else numbers.
+// labelNames returns one name for each output, of labels of which a row has any number. They are the names
+// asked for, or else the target columns, or else numbers.
 func labelNames(w *wanted, m *trainedModel, d *dataset.Data, data *Data, likelihood string) ([]string, error) {
 	columns := d.TargetColumns
 	switch {
@@ -366,9 +366,9 @@ func labelNames(w *wanted, m *trainedModel, d *dataset.Data, data *Data, likelih
 	return names, nil
 }
 
-// all are the classes that the outputs of a model stand for: those that are wanted, else all labels of the data. Labels
-// that no row has count where the classes are wanted and none of the data is left out, or where numbers from 0 are
-// the only ones that fit.
+// all returns the classes that the outputs of a model stand for: the classes asked for, or else all labels of
+// the data. A label that no row has is counted in two cases: if it is asked for and no row is left out, or if
+// only numbers from 0 fit the number of outputs.
 func (w *wanted) all(c *job.Job, m *trainedModel, d *dataset.Data) ([]int, error) {
 	want, known := max(m.Outputs, 2), d.Classes()
 	outside := func(list, of []int) []int {
@@ -421,7 +421,7 @@ func (w *wanted) all(c *job.Job, m *trainedModel, d *dataset.Data) ([]int, error
 	return fail("name the label of each output with {classes}, those that no row has too")
 }
 
-// orArch says what else helps a model that is still to be trained.
+// orArch returns a second remedy for a model that is still to be trained.
 func orArch(m *trainedModel) option.Text {
 	if m.Net != nil {
 		return ""
@@ -464,7 +464,7 @@ func (t *problemTask) targets(rows *dataset.Rows, m *trainedModel, d *dataset.Da
 	return y, nil
 }
 
-// targetText says which targets a row has.
+// targetText describes which targets a row has.
 func targetText(d *dataset.Data, have int) string {
 	switch {
 	case have == 1 && d.LastTarget:
@@ -525,7 +525,7 @@ func (t *problemTask) Labels() []result.Float {
 	return out
 }
 
-// Quantity is what the output of a regression on a target is.
+// Quantity names the output of a regression on a target.
 func (t *problemTask) Quantity(target string) string {
 	if _, ok := t.Likelihood.(glm.Counting); ok {
 		if target != "" {

@@ -31,7 +31,7 @@ var builtin []byte
 
 const builtinName = "the built-in network"
 
-// A trainedModel is a network and what it says about its training. It never changes: train returns a new one.
+// A trainedModel is a network with the metadata of its training. It is immutable; training returns a new one.
 type trainedModel struct {
 	Name    string           // the path or "the built-in network", for messages
 	Path    string           // "" for the built-in network
@@ -184,7 +184,7 @@ func (m *trainedModel) Score(ctx context.Context, p *problem, rows *dataset.Rows
 	return accuracy, result.Float(sum / float64(rows.Len())), nil
 }
 
-// rightLabels is the share of labels, targets of a row, that are told by the sign of their output.
+// rightLabels returns the share of labels in y that the sign of the output predicts correctly.
 func rightLabels(y, f []float64) float64 {
 	right := 0.0
 	for j, v := range f {

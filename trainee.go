@@ -10,9 +10,9 @@ import (
 // A Trainee is a network that is still to be trained.
 type Trainee struct {
 	Name string // what messages call it, such as "the mlp:50-1 network"
-	// Outputs is C of an architecture that has a width of its own. 0 is the number that suits likelihood and data: one a
-	// class, or one for two of them; one for a regression, or two of the heteroscedastic likelihood; and one a label
-	// where a row has any number.
+	// Outputs is the number of outputs C of an architecture that fixes its own width. 0 means the number that
+	// suits likelihood and data: one for each class, but one in all for two classes; one for a regression, or
+	// two for the heteroscedastic likelihood; one for each label where a row has any number of labels.
 	Outputs int
 	// Autoencoder says that the targets are the inputs, all from 0 to 1.
 	Autoencoder bool

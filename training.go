@@ -30,8 +30,9 @@ type TrainingSet struct {
 	test        *Rows // nil where there are none, or none were asked for
 }
 
-// OpenToTrain reads data for a network that is still to be trained, with its test rows, so that a fault in them does not
-// cost the training. The options may be nil; those of a likelihood, a prior and a scaling are what the training takes.
+// OpenToTrain reads data for a network that is still to be trained. It reads the test rows too, so that a fault
+// in them is found before the training. The options may be nil; the training uses those of the likelihood, the
+// prior and the scaling.
 func OpenToTrain(ctx context.Context, d Data, o *FitOptions, net *Trainee) (*TrainingSet, error) {
 	s, err := openTraining(ctx, Model{}, d, o, net.Autoencoder, func(ctx context.Context, c *job.Job, f *asked) (*problem, error) {
 		return openToTrain(ctx, c, f, net)
@@ -70,8 +71,8 @@ func openTraining(ctx context.Context, m Model, d Data, o *FitOptions, autoencod
 	return &TrainingSet{session: s, autoencoder: autoencoder}, nil
 }
 
-// IsAutoencoder tells whether the file of a model records that it is an autoencoder. What is wrong with the file, opening
-// it says.
+// IsAutoencoder tells whether the file of a model records that it is an autoencoder. It reports no error;
+// opening the file does.
 func IsAutoencoder(ctx context.Context, m Model, l Limits) bool {
 	if m.File == "" {
 		return false
@@ -128,13 +129,14 @@ func (s *TrainingSet) HeldOut() (*Rows, error) {
 	return &Rows{asked: rows}, nil
 }
 
-// Select is as of Session.
+// Select does what Session.Select does.
 func (s *TrainingSet) Select(ctx context.Context, q *Query, count int) (*Rows, error) {
 	return s.session.Select(ctx, q, count)
 }
 
-// Examples are rows as a training takes them: the inputs, N×D, scaled as the options say, the targets, N×T, and what the
-// loss is of them, −log p with weights of classes and rows. The targets of an autoencoder are its inputs.
+// Examples returns rows in the form that a training takes: the inputs, N×D, scaled as the options say; the
+// targets, N×T; and the loss, which is −log p with the weights of classes and rows. The targets of an
+// autoencoder are its inputs.
 func (s *TrainingSet) Examples(ctx context.Context, rows *Rows) (x, y *mat.Dense, loss network.Loss, err error) {
 	p := s.session.problem
 	if x, err = p.Examples.Inputs(ctx, rows.asked, 0, rows.Len()); err != nil {

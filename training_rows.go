@@ -66,7 +66,8 @@ func chooseRows(ctx context.Context, c *job.Job, f *asked, m *trainedModel, t *p
 	return nil, t.oneClass(option.Textf("%s has", d.Source), train.Class[0])
 }
 
-// oneClass is the error where all training rows are of one class. What comes before says what makes it so.
+// oneClass returns the error that all training rows are of one class. before begins the message and names the
+// cause.
 func (t *problemTask) oneClass(before option.Text, k int) error {
 	return job.FullErrorf("%s training rows of class %s alone, and the %s likelihood needs two classes to tell apart; take some of another", before, t.ClassNames()[k], t.Likelihood.Name())
 }
@@ -74,9 +75,10 @@ func (t *problemTask) oneClass(before option.Text, k int) error {
 // mostLeftOut is the largest share of the rows of a part whose labels may be no class.
 const mostLeftOut = .01
 
-// leftOutKnown tells whether rows of other labels are left out on purpose: by --classes, also of the fit whose
-// posterior is saved, or by a training of an older version, which does not say what it left out, of these data or of
-// numbers for labels; and of pictures, whose labels are numbers of a known set.
+// leftOutKnown tells whether rows of other labels are left out on purpose. That is so with --classes, also of
+// the fit whose posterior is saved, and for pictures, whose labels are numbers of a known set. It is also so
+// for a model that an older version trained without recording what it left out, on these data or on data whose
+// labels are numbers.
 func leftOutKnown(f *Data, m *trainedModel, d *dataset.Data, saved *savedFile) bool {
 	return f.Classes != nil || m.Path == "" || d.Images() && d.Names == nil && m.Meta.Classes != nil ||
 		saved != nil && (saved.Header.Flags == nil || saved.Header.Flags["classes"] != "") ||
@@ -124,7 +126,7 @@ func checkLeftOut(c *job.Job, m *trainedModel, d *dataset.Data, classes []int, p
 // mostInput is a size of inputs beyond which what goes wrong is blamed on the input: products of its kind overflow.
 const mostInput = 1e30
 
-// tooLarge says which input of row i is so large that computing with it overflows, "" for none.
+// tooLarge names an input of row i that is so large that computing with it overflows, or returns "".
 func tooLarge(rows *dataset.Rows, i int) string {
 	x, err := rows.Slice(i, i+1).Read(context.Background())
 	if err != nil {
@@ -147,8 +149,8 @@ func tooLarge(rows *dataset.Rows, i int) string {
 	return fmt.Sprintf("%s is %.3g", name, row[most])
 }
 
-// explainError says at which of the rows numbers of the library's went wrong, and what helps. Errors that are about
-// another file or flag, and a cancelled context, stay as they are.
+// explainError adds to an error the row at which the library's numbers went wrong, and a remedy. Errors about
+// another file or option, and the error of a cancelled context, stay as they are.
 func explainError(rows *dataset.Rows, err error) error {
 	const remedy option.Text = "check the numbers there, or give another {prior-precision}"
 	if err == nil || job.IsFull(err) || job.IsCancelled(err) {

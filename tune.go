@@ -32,8 +32,8 @@ type tuneCandidate struct {
 // tuneTolerance is the tolerance of the decimal logarithm of the precision: 5 %.
 const tuneTolerance = 0.02
 
-// tune chooses the prior precision of f by --tune-prior. try computes the posterior at a precision; it is called for
-// neighbouring ones after another.
+// tune chooses the prior precision of f as Prior.Tune says. try computes the posterior at a precision; tune
+// calls it for neighbouring precisions one after another.
 func (f *fit) tune(ctx context.Context, try func(ctx context.Context, precision float64) (*tuneCandidate, error)) error {
 	start, t := f.precision, &result.Tuning{Method: f.asked.Prior.Tune, Start: result.Float(f.precision)}
 	shift, noise := map[float64]float64{}, map[float64]float64{}
@@ -98,7 +98,7 @@ func (f *fit) choose(t *result.Tuning, precision float64) error {
 	return f.setPrecision(precision)
 }
 
-// trial is a precision with its score; a smaller score is better.
+// trial returns a precision with its score. A smaller score is better.
 func (f *fit) trial(precision, score float64) result.Trial {
 	t := result.Trial{PriorPrecision: result.Float(precision)}
 	if f.asked.Prior.Tune == "evidence" {
@@ -109,8 +109,8 @@ func (f *fit) trial(precision, score float64) result.Trial {
 	return t
 }
 
-// unstable tells whether an error is one of rounding or overflow, as under a far too small prior precision, so that
-// others may still do.
+// unstable tells whether an error comes from rounding or overflow, as with a far too small prior precision, so
+// that other precisions may still work.
 func unstable(err error) bool {
 	var (
 		notPD     *gp.NotPDError
@@ -187,8 +187,8 @@ func (f *fit) shift(c *tuneCandidate) float64 {
 	return mat.Norm(&d, 2) / math.Sqrt(float64(n*outputs))
 }
 
-// tuneBy is tune by the posterior that do computes at the precision of g, a copy of f. Without --tune-prior, and where
-// the precision is settled, it does nothing.
+// tuneBy does what tune does, with the posterior that do computes at the precision of g, a copy of f. It does
+// nothing if no tuning is asked for or the precision is settled.
 func (f *fit) tuneBy(ctx context.Context, do func(ctx context.Context, g *fit) (*solution, error)) error {
 	if f.asked.Prior.Tune == "" || f.frozen {
 		return nil

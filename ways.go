@@ -22,8 +22,9 @@ func isAt(text string) bool {
 	return text == atMatch || text == atStated || err == nil && v >= 1e-300 && v <= 1e300
 }
 
-// checkWays refuses values that there are not, and ways of a fit that do not go together. file is that of a posterior, ""
-// for none: it says how it was fitted, and other options must agree.
+// checkWays returns an error for option values that do not exist, and for ways of fitting that exclude each
+// other. file is the posterior's file, or "": it says how the posterior was fitted, and other options must
+// agree with it.
 func (o *FitOptions) checkWays(file string) error {
 	for _, one := range []struct{ name, value string }{{"method", o.Method.Name}, {"select", o.Method.Select}, {"tune-prior", o.Prior.Tune},
 		{"structure", o.Structure}, {"predictive", o.Predictive}, {"calibrate", o.Calibrate}} {
@@ -47,7 +48,7 @@ func (o *FitOptions) checkWays(file string) error {
 	return o.checkMethod()
 }
 
-// checkMethod refuses what a method or a prior does not have.
+// checkMethod returns an error for options that the method or the prior does not support.
 func (o *FitOptions) checkMethod() error {
 	m, p := &o.Method, &o.Prior
 	name := cmp.Or(m.Name, "exact")
@@ -86,7 +87,7 @@ func (o *FitOptions) checkMethod() error {
 	return nil
 }
 
-// checkParameters refuses what a posterior over the parameters does not have.
+// checkParameters returns an error for options that a posterior over the parameters does not support.
 func (o *FitOptions) checkParameters(file string) error {
 	of := option.Set("structure", o.Structure)
 	switch {

@@ -24,8 +24,9 @@ import (
 // A loss says how the loss of the training differs from −log p of the labels. A posterior is fitted to that loss, so
 // that the trained parameters are its mode (E23). Predictions are scored by the labels as they are. The zero value is −log p.
 type loss struct {
-	// ClassWeights multiply −log p of the rows of each class of the network, in the order of its outputs, or that of the
-	// rows that have each of several labels; nil stands for 1 each.
+	// ClassWeights has a weight for each class of the network, in the order of its outputs, which multiplies
+	// −log p of the rows of that class. With several labels a row, it multiplies −log p of a label in the rows
+	// that have it. nil stands for 1 each.
 	ClassWeights []float64
 	WeightsFrom  decision // nobody without weights
 
@@ -36,7 +37,7 @@ type loss struct {
 // plain tells whether the loss is −log p.
 func (l *loss) plain() bool { return l.ClassWeights == nil && l.Smoothing == 0 }
 
-// ofLabel is ofShares of a row with a label, a number of k classes.
+// ofLabel does what ofShares does, for a row with a label, which is a number of k classes.
 func (l *loss) ofLabel(q []float64, label int) (w float64) {
 	clear(q)
 	q[label] = 1
@@ -245,7 +246,7 @@ func (t *problemTask) ClassWeightsText() string {
 	return (&classWeights{names: names, weights: t.Loss.ClassWeights}).String()
 }
 
-// objective returns what rows with these targets, N×T, are to a posterior that is fitted to them, or to a training.
+// objective returns the targets N×T of rows as a posterior is fitted to them, or a network trained on them.
 func (t *problemTask) objective(rows *dataset.Rows, y *mat.Dense, outputs int) *gp.Targets {
 	l := &t.Loss
 	to := &gp.Targets{Y: y, Likelihood: t.Likelihood, Weights: rows.Weights}
@@ -345,7 +346,8 @@ func (t *problemTask) sharesTo(dst, q []float64) {
 	}
 }
 
-// Relabelled returns the targets of the training rows where the rows at these positions are of other classes.
+// Relabelled returns the targets of the training rows after the rows at these positions were given other
+// classes.
 func (p *problem) Relabelled(at, classes []int) *gp.Targets {
 	to := p.TrainTargets().Without()
 	to.Y = mat.DenseCopyOf(to.Y)
@@ -361,8 +363,8 @@ func (p *problem) Relabelled(at, classes []int) *gp.Targets {
 	return to
 }
 
-// relabelled is what a training row of a class is to a posterior that is fitted to it: its target, and its weight, 0
-// where that stays as it is.
+// relabelled returns the target and the weight that a training row would have with another class. A weight of 0
+// means that the weight does not change.
 func (p *problem) relabelled(class int) (y []float64, weight float64) {
 	t, soft := p.Task, p.Task.soft(p.Examples.Train)
 	if t.Loss.plain() && !soft {

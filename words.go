@@ -13,7 +13,7 @@ func (e *callError) Error() string { return "funcgp: " + option.Word(e.err, opti
 
 func (e *callError) Unwrap() error { return e.err }
 
-// Message is what it says, for the words of other readers.
+// Message returns the message with options in braces, which other front ends can word.
 func (e *callError) Message() option.Text { return option.Of(e.err) }
 
 // named returns err, which may be nil, in the words of this package.
@@ -24,7 +24,7 @@ func named(err error) error {
 	return &callError{withLessMemory(err, false)}
 }
 
-// named returns err, which may be nil, in the words of who asked.
+// named returns err, which may be nil, in the words of the caller that opened the posterior.
 func (p *Posterior) named(err error) error {
 	err = withLessMemory(err, p.problem.Saved != nil)
 	if p.job.Words != option.Go {
