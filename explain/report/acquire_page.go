@@ -8,7 +8,7 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 )
 
-// AcquirePage is the ranking and the batch.
+// AcquirePage returns the page with the ranking of the pool and the batch.
 func AcquirePage(a *result.Acquisition) *ListPage {
 	add := func(l *List, index result.Index, id, name string, class, first, second result.Float) {
 		l.Items = append(l.Items, ListItem{Row: ListedRow{Index: index, ID: id, Label: classText(name, class)},

@@ -9,7 +9,7 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 )
 
-// AuditPage is the lists of an audit. The caller says from where the rows have pictures, and the Origin.
+// AuditPage returns the page with the lists of an audit. The caller sets Picture and Origin.
 func AuditPage(a *result.Audit) *ListPage {
 	p := &ListPage{Title: "Training rows worth a look", Eyebrow: result.Some(a.Examples, "training row", "training rows") + ", each predicted by the others",
 		Lists: []List{suspects(a), duplicates(a)}, Fit: &a.Fit, Timings: &a.Timings}
@@ -88,7 +88,7 @@ func duplicates(a *result.Audit) List {
 	return l
 }
 
-// boundary lists the rows of which several classes are probable.
+// boundary lists the rows for which several classes are probable.
 func boundary(a *result.Audit) List {
 	l := List{Title: "Near a boundary", Columns: []string{"entropy", "margin", "between"}, Note: sentence(result.BoundaryMeaning), Empty: "No row has a score."}
 	for i := range a.Boundary {
@@ -102,7 +102,7 @@ func boundary(a *result.Audit) List {
 	return l
 }
 
-// sentence makes sentences of notes.
+// sentence joins notes to sentences.
 func sentence(notes ...string) string {
 	var list []string
 	for _, n := range notes {

@@ -10,15 +10,15 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 )
 
-// A bulk is what the training examples of one class, or of a range of targets,
-// contribute together that are not listed.
+// A bulk is the sum of the contributions of those training examples of one class, or of a range of targets,
+// that are not listed.
 type bulk struct {
 	name     string
 	n        int
 	up, down float64 // sums of the positive and of the negative terms
 }
 
-// bulkLines is the largest number of groups that are shown by themselves.
+// bulkLines is the largest number of groups that each have a line of their own.
 const bulkLines = 12
 
 // bulk returns the subtotals of the examples that are not listed.

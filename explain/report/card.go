@@ -10,8 +10,8 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 )
 
-// WriteCard writes a card as Markdown: what is predicted, from what it was made, what was assumed and checked, and what
-// to know before its answers are trusted.
+// WriteCard writes a card as Markdown: what is predicted, what it was made from, what was assumed and checked,
+// and what a reader must know before trusting the answers.
 func WriteCard(w io.Writer, c *result.Card) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s\n", plainMarkdown(filepath.Base(c.Info.Model)), plainMarkdown(predicts(c)))
@@ -60,8 +60,8 @@ func predicts(c *result.Card) string {
 	return "It predicts " + what + ", from " + from + "."
 }
 
-// markdown are the characters that mean something in a line of Markdown.
+// markdown escapes the characters that have a meaning in a line of Markdown.
 var markdown = strings.NewReplacer("\\", "\\\\", "|", "\\|", "*", "\\*", "_", "\\_", "`", "\\`", "<", "&lt;", ">", "&gt;", "&", "&amp;", "[", "\\[", "]", "\\]", "#", "\\#", "\n", " ", "\r", " ")
 
-// plainMarkdown is a text in which nothing is markup, whatever the names in it are.
+// plainMarkdown returns the text with all markup escaped, so that names in it appear as they are.
 func plainMarkdown(text string) string { return markdown.Replace(text) }

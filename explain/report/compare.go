@@ -9,7 +9,7 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 )
 
-// The data of the template that shows this row beside training rows.
+// These types hold the data of the template that shows the explained row beside training rows.
 type (
 	htmlComparison struct {
 		Note    string
@@ -37,11 +37,11 @@ const (
 	comparedFeatures = 20 // in the table
 )
 
-// marked is the difference in standard deviations from which on it is marked.
+// marked is the smallest difference, in standard deviations, that a page marks.
 const marked = 0.5
 
-// comparison shows the features of this row beside those of the training rows that
-// speak most for and against it, nil without features.
+// comparison shows the features of the explained row beside those of the training rows that speak most for and
+// against it. It is nil without features.
 func (h *htmlWriter) comparison(s *section) *htmlComparison {
 	test := h.page.Test
 	if test.Image != nil || len(test.Values) == 0 {
@@ -59,7 +59,7 @@ func (h *htmlWriter) comparison(s *section) *htmlComparison {
 				continue
 			}
 			rows = append(rows, l)
-			c.Columns = append(c.Columns, htmlColumn{Row: cmp.Or(l.ID, l.row), Label: spaced(h.says(l.shown())), Value: spaced(typeset(signed(l.term, s.listDecimals()))),
+			c.Columns = append(c.Columns, htmlColumn{Row: cmp.Or(l.ID, l.row), Label: spaced(h.labelText(l.shown())), Value: spaced(typeset(signed(l.term, s.listDecimals()))),
 				Side: h.pull(s, side.sign), Class: side.class, Extra: i > 0})
 		}
 	}
@@ -76,7 +76,7 @@ func (h *htmlWriter) comparison(s *section) *htmlComparison {
 			c.More = append(c.More, fact{Name: featureName(test, i), Value: h.feature(v, i)})
 		}
 	}
-	c.Label = spaced(h.says(typeset(h.label)))
+	c.Label = spaced(h.labelText(typeset(h.label)))
 	if len(shown) < len(test.Values) {
 		c.Note = "The " + result.Count(len(shown)) + " of " + result.Count(len(test.Values)) + " features in which these rows differ most. "
 	}
@@ -86,8 +86,8 @@ func (h *htmlWriter) comparison(s *section) *htmlComparison {
 	return c
 }
 
-// telling returns the features to show, in order: all if they are few, or else those
-// in which the rows differ most from this one.
+// telling returns the features to show, in order. If there are few it returns all; otherwise it returns the
+// features in which the training rows differ most from the explained row.
 func (h *htmlWriter) telling(rows []line) []int {
 	test := h.page.Test.Values
 	order := make([]int, len(test))
@@ -109,8 +109,8 @@ func (h *htmlWriter) telling(rows []line) []int {
 	return slices.Sorted(slices.Values(order[:comparedFeatures]))
 }
 
-// distance is how much higher feature i is in another row, in standard deviations of
-// the training rows where they are known, else as it is.
+// distance returns by how much feature i is higher in another row than in the explained row. The unit is the
+// feature's standard deviation over the training rows, or the feature's own unit if that is not known.
 func (h *htmlWriter) distance(here, there float64, i int) float64 {
 	if i < len(h.page.Spread) && h.page.Spread[i] > 0 {
 		return (there - here) / h.page.Spread[i]
@@ -132,7 +132,7 @@ func (h *htmlWriter) feature(v float64, i int) string {
 	return typeset(text)
 }
 
-// spaced lets the text be broken at its spaces.
+// spaced replaces no-break spaces by spaces, so that the text can be broken there.
 func spaced(s string) string { return strings.ReplaceAll(s, "\u00a0", " ") }
 
 // cell shows feature i of a training row, and marks how it differs from this row.
@@ -158,8 +158,8 @@ func (h *htmlWriter) cell(here, there float64, i int, extra bool) htmlCell {
 	return c
 }
 
-// says says what the label of a row is, "" where unknown.
-func (v *view) says(label string) string {
+// labelText says what the label of a row is. It is "" if the label is unknown.
+func (v *view) labelText(label string) string {
 	switch {
 	case label == "":
 		return ""
@@ -169,7 +169,7 @@ func (v *view) says(label string) string {
 	return "labelled " + label
 }
 
-// listDecimals are the decimals of the listed terms.
+// listDecimals returns the number of decimals with which the listed terms are shown.
 func (s *section) listDecimals() int {
 	largest := 0.0
 	for _, l := range slices.Concat(s.up, s.down) {

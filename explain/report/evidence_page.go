@@ -12,7 +12,8 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 )
 
-// An EvidencePage shows the evidences of a model over the precision of its prior. The evidence has its Curve.
+// An EvidencePage shows the evidences of a model as functions of its prior precision. The Curve of its evidence
+// must be set.
 type EvidencePage struct {
 	*result.Evidence
 	Timings result.Timings
@@ -57,7 +58,7 @@ func (p *EvidencePage) WriteHTML(w io.Writer) error {
 	return execute(w, "evidence.html", h)
 }
 
-// formNames are the evidences in words.
+// formNames maps each evidence to its name in words.
 var formNames = map[string]string{"at-theta": "at the trained parameters", "linear-gaussian": "of the linear-Gaussian model", "refit": "of the refit", "held-sites": "of the refit with the sites held"}
 
 func (p *EvidencePage) heading() string {
@@ -83,7 +84,7 @@ func names(list []string) string {
 	return strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1]
 }
 
-// found says how much was computed.
+// found summarizes in a phrase how much was computed.
 func (p *EvidencePage) found() string {
 	o := p.Optimum
 	return fmt.Sprintf("It took %s and %s of the evidence.", result.Some(o.Iterations, "step", "steps"), result.Some(len(o.Trajectory), "evaluation", "evaluations"))
@@ -102,7 +103,7 @@ var evidenceLines = []evidenceLine{
 	{"at-theta", "against", "dotted", "at the trained parameters, dotted", func(v *result.EvidenceValues) result.Float { return v.AtTheta }},
 }
 
-// figure draws the evidences over the precision.
+// figure draws the evidences as functions of the precision.
 func (p *EvidencePage) figure() *htmlFigure {
 	var points []result.EvidenceCurvePoint
 	var all []float64
@@ -188,7 +189,7 @@ func (p *EvidencePage) figure() *htmlFigure {
 	return g
 }
 
-// above cuts a curve where it falls below 0 or is not defined, by NaN.
+// above cuts a curve into pieces where it falls below 0 or is not defined; NaN marks the cuts.
 func above(x, y []float64) (cx, cy []float64) {
 	add := func(a, b float64) { cx, cy = append(cx, a), append(cy, b) }
 	for i := range x {
@@ -205,10 +206,10 @@ func above(x, y []float64) (cx, cy []float64) {
 	return cx, cy
 }
 
-// mostFound is how many groups are listed in text.
+// mostFound is the largest number of groups that are listed in text.
 const mostFound = 40
 
-// WriteText writes the evidences as text, whose lines are as long as they are.
+// WriteText writes the evidences as text. It does not wrap lines.
 func (p *EvidencePage) WriteText(out io.Writer, _ int) error {
 	e := p.Evidence
 	return WriteFit(out, &e.Fit, func(w *tabwriter.Writer) {
@@ -245,7 +246,7 @@ func (p *EvidencePage) WriteText(out io.Writer, _ int) error {
 	})
 }
 
-// optimumText writes what was found.
+// optimumText writes the variances under which the evidence is highest.
 func optimumText(w io.Writer, o *result.EvidenceOptimum) {
 	fmt.Fprintf(w, "\nlog evidence (%s) %.6g at the optimum, %.6g at the start, after %d steps and %d evaluations\n", o.Form, float64(o.Best.LogEvidence), float64(o.Start.LogEvidence), o.Iterations, len(o.Trajectory))
 	table := optimumTable(o)
@@ -264,7 +265,7 @@ func optimumText(w io.Writer, o *result.EvidenceOptimum) {
 	}
 }
 
-// optimumTable lists groups of parameters with what was found, under the names of the columns.
+// optimumTable lists groups of parameters with the variances found, under a line of column names.
 func optimumTable(o *result.EvidenceOptimum) [][]string {
 	what := "variance"
 	if o.Kind == "g" {

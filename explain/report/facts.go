@@ -10,7 +10,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 )
 
-// madeFromTitle is the heading of names of files and commands.
+// madeFromTitle is the heading of the names of files and commands that a page was made from.
 const madeFromTitle = "What it was made from"
 
 // A factGroup is a table of facts under a heading.
@@ -19,8 +19,8 @@ type factGroup struct {
 	Facts []fact
 }
 
-// facts are what a page or a card says: what it was made from, what was assumed, what was checked, which rows were
-// left out, and numbers for specialists. Facts without a value are left out.
+// facts returns the facts on a page or a card: what it was made from, what was assumed, what was checked, which
+// rows were left out, and numbers for specialists. Facts without a value are left out.
 func (v *view) facts() []factGroup {
 	// Facts of the fit, or of the fits of several networks: one line where they agree, else with the value of each
 	// network in their order.
@@ -106,7 +106,7 @@ func (v *view) madeFrom() []fact {
 	return append(list, fact{"Made", made, ""}, fact{"Program", r.Version, ""}, fact{"Command", r.Command, ""})
 }
 
-// decisionFacts are what the decision of the row hangs on, and how far the sum adds up.
+// decisionFacts returns the facts on which the decision for the row depends, and how exactly the sum adds up.
 func decisionFacts(r *result.Report, x *result.Scored) (list []fact) {
 	if x == nil {
 		return nil
@@ -140,7 +140,7 @@ func digits(sum string) string {
 	return "SHA-256 " + sum
 }
 
-// assumptions are what the numbers of the page rest on.
+// assumptions returns the assumptions on which the numbers of the page rest.
 func assumptions(f *result.Fit) []fact {
 	list := []fact{{"Prior precision δ", result.Short(float64(f.PriorPrecision)), f.PriorPrecisionOrigin}}
 	if f.Prior != nil {
@@ -176,7 +176,7 @@ func assumptions(f *result.Fit) []fact {
 	return list
 }
 
-// checks are what speaks for or against trusting the numbers.
+// checks returns the results that speak for or against trusting the numbers.
 func checks(f *result.Fit) []fact {
 	var list []fact
 	if p := f.Preflight; p != nil {
@@ -211,7 +211,7 @@ func checks(f *result.Fit) []fact {
 	return list
 }
 
-// testFacts are the scores on test rows, none for nil.
+// testFacts returns the scores on test rows, or no facts for nil.
 func testFacts(t *result.TestScores) []fact {
 	if t == nil {
 		return nil
@@ -223,7 +223,7 @@ func testFacts(t *result.TestScores) []fact {
 	return []fact{{"Test RMSE", result.Short(float64(t.RMSE)), on}}
 }
 
-// numbersOf are for readers who know the theory.
+// numbersOf returns numbers for readers who know the theory.
 func numbersOf(f *result.Fit) []fact {
 	g := func(x result.Float) string { return result.Short(float64(x)) }
 	list := []fact{
@@ -259,8 +259,8 @@ func shiftText(c *result.Calibration) string {
 	return strings.Join(parts, ", ")
 }
 
-// Basis says in sentences what the numbers of a fit rest on: the prior and where it
-// came from, the preprocessing, how well the network fits its training rows, and what was understood of it.
+// Basis says in sentences what the numbers of a fit rest on: the prior and its origin, the preprocessing, how
+// well the network fits its training rows, and how the model and the data were interpreted.
 func Basis(f *result.Fit) string {
 	of := func(name string, value result.Float, origin string) string {
 		if !(value > 0) {
@@ -317,7 +317,7 @@ func Basis(f *result.Fit) string {
 	return strings.TrimSpace(text)
 }
 
-// lossText says what the loss has beside the likelihood of the labels, "" for nothing.
+// lossText describes how the loss differs from −log of the likelihood of the labels. It is "" if it does not.
 func lossText(l *result.Loss) string {
 	if l == nil {
 		return ""
@@ -367,7 +367,7 @@ func fittedBy(f *result.Fit) string {
 	return ""
 }
 
-// inducingOf counts the inducing elements.
+// inducingOf says in words how many inducing elements there are.
 func inducingOf(f *result.Fit) string {
 	if f.Approximation != nil && f.Approximation.Select == result.SelectStrength {
 		return result.Some(int(f.Inducing), "inducing row", "inducing rows") + " (an example with a direction of its Λ)"
@@ -437,7 +437,7 @@ func (h *htmlWriter) terms() []fact {
 
 var prior = fact{Name: "Prior precision δ", Value: "How strongly the linearized model holds the parameters near zero, as weight decay does in training. Unless another was asked for, it is the precision at which this model fits the training rows as the network does. Small δ means wide error bars, large δ narrow ones."}
 
-// certificateFacts are the rows that say most and what the others could change, as a table.
+// certificateFacts returns a table of the most informative rows and of how much the other rows could change.
 func certificateFacts(k *result.Certificate) []fact {
 	if k == nil {
 		return nil
@@ -482,7 +482,7 @@ func between(v [2]result.Float) string {
 	return lo + " to " + hi
 }
 
-// mostGroups is how many groups of a prior are listed in text.
+// mostGroups is the largest number of groups of a prior that are listed in text.
 const mostGroups = 6
 
 // PriorText lists the variances of the groups.

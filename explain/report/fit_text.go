@@ -31,7 +31,8 @@ func FitText(w io.Writer, f *result.Fit) {
 	}
 }
 
-// boundText says how the evidence stands to the exact one, "" for the same.
+// boundText says whether the evidence is a lower or an upper bound of the exact evidence. It is "" if the
+// evidence is exact.
 func boundText(f *result.Fit) string {
 	switch k := f.Certificate; {
 	case k != nil && k.Dropped > 0:
@@ -88,8 +89,9 @@ func ApproximationText(w io.Writer, f *result.Fit) {
 	}
 }
 
-// WriteFit writes a result, whose lines with tabs are tables, between the warnings that must not be missed and what the
-// numbers of the fit rest on with its other warnings.
+// WriteFit writes a result between two blocks of warnings. Before it come the warnings that must not be missed;
+// after it come the facts on which the fit rests, and the other warnings. body writes the result, in which
+// lines with tabs become tables.
 func WriteFit(out io.Writer, f *result.Fit, body func(w *tabwriter.Writer)) error {
 	alarms, others := f.Alarms()
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -106,7 +108,7 @@ func WriteFit(out io.Writer, f *result.Fit, body func(w *tabwriter.Writer)) erro
 	return w.Flush()
 }
 
-// TuningText says what was chosen, and what explanations lose by it.
+// TuningText says which precision was chosen, and how much larger the remainders of explanations are there.
 func TuningText(f *result.Fit) string {
 	t, precision := f.Tuning, float64(f.PriorPrecision)
 	if f.Prior != nil {

@@ -29,7 +29,7 @@ func decimals(v ...float64) int {
 	return d
 }
 
-// exponentFrom is the largest number of decimals, but for some less, without an exponent.
+// exponentFrom is the number of decimals above which most numbers are written with an exponent.
 const exponentFrom = 8
 
 // fixed formats v with d decimals, numbers of more than nine digits and those with more than six decimals with an
@@ -84,7 +84,7 @@ func datum(v float64) string {
 	return s
 }
 
-// together keeps a number on one line with its sign, its unit or what it numbers.
+// together puts no-break spaces between a number and its sign, its unit or the noun that it numbers.
 var together = strings.NewReplacer(" %", "\u00a0%", " ± ", "\u00a0±\u00a0", "× ", "×\u00a0", "row ", "row\u00a0").Replace
 
 // Probability formats p with three decimals, and with more near 0 and 1, so that
@@ -135,8 +135,8 @@ func typeset(s string) string {
 	})
 }
 
-// words matches the words of a text, those that name a row or a class with what stands before them, and thousands the
-// words that are numbers of five digits or more before the decimal point.
+// words matches the words of a text; a word that names a row or class is matched together with what stands
+// before it. thousands matches words that are numbers with at least five digits before the decimal point.
 var (
 	words     = regexp.MustCompile(`(?:\b(?:rows?|labelled|for|against)[ \x{a0}])?[\pL\pN_.-]+`)
 	thousands = regexp.MustCompile(`^([1-9][0-9]{4,17})(\.[0-9]*)?$`)
@@ -160,7 +160,8 @@ func signs(s string) string {
 	return b.String()
 }
 
-// exponent is the end of a number with an exponent as Go writes it, and raised writes an exponent.
+// exponent matches the end of a number with an exponent as Go writes it, and raised is the replacement with a
+// power of ten.
 var (
 	exponent = regexp.MustCompile(`\b(\d+(?:\.\d+)?)e([+-])(\d\d+)\b`)
 	raised   = strings.NewReplacer("-", "⁻", "0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
@@ -173,7 +174,8 @@ func isNumeral(s string) bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// isWord tells letters, digits and hyphens from what may stand before a sign.
+// isWord tells whether a byte is a letter, a digit or a hyphen. A sign of a number stands after a byte that is
+// not.
 func isWord(c byte) bool {
 	return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' || c == '-' || c >= utf8.RuneSelf
 }

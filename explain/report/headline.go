@@ -88,8 +88,8 @@ func (v *view) headline() headline {
 	return h
 }
 
-// wrongLabels counts the labels that the row has and whose probability is not above one half, or the reverse. It is not
-// known without the labels of the row.
+// wrongLabels counts the labels that are predicted wrongly: labels of the row whose probability is not above
+// one half, and other labels whose probability is. known is false if the labels of the row are unknown.
 func (v *view) wrongLabels() (wrong int, known bool) {
 	r := v.page.Report
 	for k, y := range r.Input.Targets {
@@ -100,7 +100,7 @@ func (v *view) wrongLabels() (wrong int, known bool) {
 	return wrong, r.Input.Targets != nil
 }
 
-// verdict compares the label with what network and average say.
+// verdict compares the label of the row with the predictions of the network and of the average over networks.
 func (v *view) verdict() (text string, wrong bool) {
 	name := v.page.Classes
 	switch {
@@ -141,8 +141,8 @@ func (v *view) interval() *predictive {
 	return i
 }
 
-// disagreement says that network and average predict different classes, "" where
-// they do not.
+// disagreement says that the network and the average over networks predict different classes. It is "" if they
+// agree.
 func (v *view) disagreement() string {
 	if v.kind == regression || v.agree() {
 		return ""

@@ -53,7 +53,7 @@ type htmlWriter struct {
 	*view
 }
 
-// The data of the templates.
+// These types hold the data of the templates.
 type (
 	htmlPage struct {
 		Row, Head, Sure, Badge string
@@ -125,7 +125,7 @@ type (
 )
 
 func (h *htmlWriter) build() (*htmlPage, error) {
-	// Say in sentences how sure the prediction is.
+	// say collects sentences on how sure the prediction is.
 	var say []string
 	if text := h.reached(h.average); text != "" {
 		say = append(say, text)
@@ -176,7 +176,7 @@ func (h *htmlWriter) build() (*htmlPage, error) {
 	return p, nil
 }
 
-// classes returns the bars of the probabilities, of classes at most the ten largest.
+// classes returns the bars of the probabilities. Of classes it returns at most the ten largest.
 func (h *htmlWriter) classes() []htmlClass {
 	if h.kind == regression {
 		return nil
@@ -203,7 +203,7 @@ func (h *htmlWriter) classes() []htmlClass {
 	return list
 }
 
-// ownMean says what the network says by itself where the mean is another, "" where it is the mean.
+// ownMean gives the output of the network itself if the mean is another number. It is "" if they are equal.
 func (h *htmlWriter) ownMean(format, f string) string {
 	if fit := &h.page.Report.Fit; fit.Match != nil && !fit.Refit {
 		return ""

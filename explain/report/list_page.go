@@ -131,7 +131,7 @@ func listLines(l *List) [][]string {
 	return lines
 }
 
-// list lays out a list, with pictures of its rows if there are any: as a table where rows have none.
+// list lays out a list. Rows with pictures are shown with these; other rows are shown as a table.
 func (h *htmlWriter) list(l *List, picture func(row result.Index) result.Picture) (*htmlListed, error) {
 	out := &htmlListed{Title: l.Title, Note: l.Note, Beside: l.Beside}
 	if len(l.Items) == 0 {
@@ -178,7 +178,7 @@ func (h *htmlWriter) list(l *List, picture func(row result.Index) result.Picture
 	return out, nil
 }
 
-// labelName is what the labels are called.
+// labelName returns the noun for labels on the page.
 func (l *List) labelName() string { return cmp.Or(l.Label, "label") }
 
 // table is the list as a table with the first features of its rows.
@@ -232,8 +232,8 @@ func (c htmlCell) Long() bool {
 // tableFeatures is the largest number of features in a table of rows.
 const tableFeatures = 5
 
-// newRowTable is a table with these columns and the first features of the rows, nil
-// where a row has a picture or none has features.
+// newRowTable returns a table with these columns and the first features of the rows. rows is nil if a row has a
+// picture or no row has features.
 func newRowTable(rows []result.Picture, columns ...string) *htmlRows {
 	t := &htmlRows{}
 	most := 0
@@ -272,8 +272,8 @@ func (t *htmlRows) add(p result.Picture, cells ...htmlCell) {
 // unknown.
 func LabelText(r *result.NamedRow) string { return labelNamed(r.LabelName, r.Label) }
 
-// ImportancePage is the list of a report of importances, under the sorted curve of all |α|. The caller says from where
-// the rows have pictures, and the Origin.
+// ImportancePage returns the page of a report of importances: the list, under the sorted curve of all |α|. The
+// caller sets Picture and Origin.
 func ImportancePage(r *result.ImportanceReport) *ListPage {
 	half, share := halfOf(r.Curve)
 	n := len(r.Curve)

@@ -7,7 +7,7 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 )
 
-// networks is the number of networks of whose mean the page is; 1 for one.
+// networks returns the number of networks whose mean the page explains.
 func (v *view) networks() int {
 	if n := v.page.Report.Networks; n != nil {
 		return len(n.Models)
@@ -15,7 +15,8 @@ func (v *view) networks() int {
 	return 1
 }
 
-// alone names what the report says without uncertainty of the parameters.
+// alone names what makes the predictions without uncertainty of the parameters: the network, or the mean of the
+// networks.
 func (v *view) alone() string {
 	if v.networks() > 1 {
 		return "mean output alone"
@@ -50,7 +51,7 @@ type sumTable struct {
 	Note  string
 }
 
-// byLayer returns what each layer contributes to the sum and to some of the terms, nil without layers.
+// byLayer returns the contribution of each layer to the sum and to some of the terms. It is nil without layers.
 func (v *view) byLayer(s *section, listed []line) *sumTable {
 	if s.out.Layers == nil {
 		return nil
@@ -112,10 +113,10 @@ func (t *sumTable) typeset() *sumTable {
 	return t
 }
 
-// mostBases is how many networks the text says what they rest on.
+// mostBases is the largest number of networks for which the text lists what their numbers rest on.
 const mostBases = 4
 
-// bases says what the numbers rest on, network by network.
+// bases says what the numbers of each network rest on.
 func bases(r *result.Report) []string {
 	if r.Networks == nil {
 		if text := Basis(&r.Fit); text != "" {

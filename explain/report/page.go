@@ -20,8 +20,8 @@ type Page struct {
 	// Quantity names an output of a regression, such as "log rate"; empty means
 	// "prediction".
 	Quantity string
-	// Columns are the names of the outputs of a regression of several targets, or of
-	// several labels a row, which Report.Labels says; nil numbers them.
+	// Columns are the names of the outputs of a regression with several targets, or with several labels a row
+	// where Report.Labels is set. With nil, the outputs are numbered.
 	Columns []string
 	// Terms says which contributions are listed, Value or Raw.
 	Terms gp.Terms
@@ -69,8 +69,8 @@ const (
 // A fact is a name with its value.
 type fact struct{ Name, Value, Note string }
 
-// A section explains one output or contrast. Its numbers have the sign by which what
-// speaks for the prediction is positive.
+// A section explains one output or contrast. The signs of its numbers are chosen so that positive terms speak
+// for the prediction.
 type section struct {
 	title       string
 	quantity    string // what f is called
@@ -97,7 +97,7 @@ type line struct {
 	picture result.Picture
 }
 
-// shown is the label on pages: the name of a class as it is, or a typeset number.
+// shown returns the label in the form for pages: the name of a class unchanged, or a typeset number.
 func (l *line) shown() string {
 	if l.LabelName != "" {
 		return l.LabelName
@@ -218,8 +218,8 @@ func (v *view) argmax() int {
 	return k
 }
 
-// place returns the order of a section: contrasts of classes, the prediction,
-// contrasts of a regression, other outputs.
+// place returns a section's rank in the order of sections: contrasts of classes, the prediction, contrasts of a
+// regression, other outputs.
 func (v *view) place(s *section) int {
 	switch contrast := s.out.Contrast != nil; {
 	case contrast && v.kind == classes:

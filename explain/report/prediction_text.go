@@ -163,8 +163,8 @@ func (p *PredictionPage) source() string {
 	return "leave-one-out"
 }
 
-// averaged is a word for predictions with a covariance or by draws. Those of a posterior
-// over the parameters need not be calibrated.
+// averaged is the adjective for predictions with a covariance or by draws. Predictions by a posterior over the
+// parameters need not be calibrated.
 func (p *PredictionPage) averaged() string {
 	if f := &p.Predictions.Fit; f.Method == "weights" && f.Calibration == nil {
 		return "averaged"
@@ -234,7 +234,8 @@ func (p *PredictionPage) sentences() []string {
 	return say
 }
 
-// missed says that the test rows are not as expected, where that is beyond chance.
+// missed says that the scores of test rows differ from the expected scores by more than chance explains. It is
+// "" otherwise.
 func (p *PredictionPage) missed() string {
 	_, test, expected := p.Predictions.Scores()
 	d, se := float64(test.NLL-expected.NLL), math.Hypot(float64(test.NLLSE), float64(expected.NLLSE))
@@ -252,8 +253,8 @@ func (p *PredictionPage) missed() string {
 // noveltyTail is the rank above which a row counts as far from the training data.
 const noveltyTail = 0.95
 
-// verdict says whether calibrated predictions are better than the network's. d is
-// the mean difference of the negative log likelihood and se its standard error.
+// verdict says whether calibrated predictions are better than those of the network. d is the mean difference of
+// their negative log likelihoods, and se its standard error.
 func verdict(d, se float64) string {
 	k, side := scoreDecimals(d), "higher"
 	if d < 0 {

@@ -24,7 +24,7 @@ type PredictionPage struct {
 	result.Origin
 }
 
-// The data of the template.
+// These types hold the data of the template.
 type (
 	htmlPredictions struct {
 		Eyebrow   string
@@ -95,16 +95,16 @@ func (p *PredictionPage) WriteHTML(w io.Writer) error {
 	return execute(w, "predictions.html", h)
 }
 
-// heading is the most important result in words.
+// heading states the most important result in words.
 func (p *PredictionPage) heading() string {
 	r := p.Predictions
 	_, s, _ := r.Scores()
 	switch {
 	case r.Len() == 1:
 		if r.Classes == nil && r.Labels == nil {
-			return "Expected " + p.says(&r.Test[0])
+			return "Expected " + p.predicted(&r.Test[0])
 		}
-		return "Predicted " + p.says(&r.Test[0])
+		return "Predicted " + p.predicted(&r.Test[0])
 	case s.Rows == 0:
 		return "Predictions"
 	case r.Labels != nil:
@@ -117,7 +117,7 @@ func (p *PredictionPage) heading() string {
 	return percent(float64(s.Accuracy)) + " predicted correctly"
 }
 
-// truth names what the data say about a row.
+// truth names the kind of answer that the data have for a row, such as its label or its target.
 func (p *PredictionPage) truth() string {
 	if p.Predictions.Classes == nil && p.Predictions.Labels == nil {
 		return "target"
@@ -125,7 +125,7 @@ func (p *PredictionPage) truth() string {
 	return "label"
 }
 
-// truthOf is the label of a row, or its target.
+// truthOf returns the label or the target of a row in words.
 func (p *PredictionPage) truthOf(d *result.Digest) string {
 	if p.Predictions.Labels != nil {
 		return d.Truth
@@ -136,7 +136,7 @@ func (p *PredictionPage) truthOf(d *result.Digest) string {
 	return p.nameOf(d.Label)
 }
 
-// diagrams shows whether the probabilities are right, or says why it cannot.
+// diagrams draws whether the predicted probabilities are right, or says why they cannot be checked.
 func (p *PredictionPage) diagrams() *htmlFigure {
 	r := p.Predictions
 	f := &htmlFigure{Title: "Are the probabilities right?"}
@@ -254,7 +254,7 @@ func (p *PredictionPage) diagrams() *htmlFigure {
 	return f
 }
 
-// noveltyFigure compares how far test and training rows are from the training data.
+// noveltyFigure compares the distances of test rows and of training rows from the training data.
 func (p *PredictionPage) noveltyFigure() *htmlFigure {
 	r := p.Predictions
 	test, training := scoresOf(r.Test), scoresOf(r.Training)
@@ -273,7 +273,7 @@ func (p *PredictionPage) noveltyFigure() *htmlFigure {
 	return f
 }
 
-// scoresOf returns the novelty of the rows where it is a number.
+// scoresOf returns the novelty of the rows, without rows whose novelty is not a number.
 func scoresOf(rows []result.Digest) []float64 {
 	var v []float64
 	for i := range rows {
@@ -307,7 +307,8 @@ func (p *PredictionPage) lists(w *htmlWriter) (lists []htmlListed, err error) {
 	return lists, err
 }
 
-// list says what was predicted for rows and what they are. Columns that say nothing are left out.
+// list returns a list of rows with their predictions and their labels or targets. It leaves out columns without
+// information.
 func (p *PredictionPage) list(title, note string, rows []*result.Digest) *List {
 	r := p.Predictions
 	l := &List{Title: title, Note: note, Label: p.truth()}
@@ -332,19 +333,19 @@ func (p *PredictionPage) list(title, note string, rows []*result.Digest) *List {
 	if r.Labels != nil {
 		column("predicted", func(d *result.Digest) string {
 			if d.Calibrated.Right < 1 {
-				return "✗ " + p.says(d)
+				return "✗ " + p.predicted(d)
 			}
-			return p.says(d)
+			return p.predicted(d)
 		})
 		column("labels right", func(d *result.Digest) string { return number(d.Calibrated.Right, percent) })
 	} else if r.Classes == nil {
-		column("expected", p.says)
+		column("expected", p.predicted)
 	} else {
 		column("predicted", func(d *result.Digest) string {
 			if d.Label.Finite() && d.Calibrated.Top >= 0 && r.Classes[d.Calibrated.Top] != d.Label {
-				return "✗ " + p.says(d)
+				return "✗ " + p.predicted(d)
 			}
-			return p.says(d)
+			return p.predicted(d)
 		})
 		column("with probability", func(d *result.Digest) string { return number(d.Calibrated.Confidence, Probability) })
 		column("of its label", func(d *result.Digest) string { return number(d.Calibrated.Truth, Probability) })
@@ -356,8 +357,7 @@ func (p *PredictionPage) list(title, note string, rows []*result.Digest) *List {
 	return l
 }
 
-// surprise is the log density of the label, by which the least expected rows come
-// first.
+// surprise returns the log density of the label. Sorted by it, the least expected rows come first.
 func surprise(d *result.Digest) float64 { return d.Calibrated.LogDensity }
 
 func pointers(rows []result.Digest) []*result.Digest {
@@ -376,8 +376,8 @@ func least(rows []result.Digest, value func(*result.Digest) float64) []*result.D
 	return list[:min(listedRows, len(list))]
 }
 
-// says is the class that is predicted for a row, or the target that is expected.
-func (p *PredictionPage) says(d *result.Digest) string {
+// predicted names the class that is predicted for a row, or the expected target.
+func (p *PredictionPage) predicted(d *result.Digest) string {
 	o := &d.Calibrated
 	switch {
 	case p.Predictions.Labels != nil:

@@ -9,8 +9,8 @@ import (
 	"github.com/funcgp/funcgp/glm"
 )
 
-// reached says how the probability of class k comes from that of the network, step by step; "" where that is not known.
-// Steps that leave the number as it is are left out.
+// reached explains step by step how the probability of class k follows from the network's probability. Steps
+// that do not change the number are left out. It is "" if the steps are not known.
 func (v *view) reached(k int) string {
 	p, sd, network := v.certainty(k)
 	if math.IsNaN(p) || math.IsNaN(network) {
@@ -58,8 +58,8 @@ func (v *view) calibratedOn() string {
 	return " (leave-one-out)"
 }
 
-// plain is the probability of class k at the mean outputs with a shift, or nil, times a temperature, NaN where they are
-// not known.
+// plain returns the probability of class k at the mean outputs plus a shift, which may be nil, times a
+// temperature. It is NaN if the mean outputs are not known.
 func (v *view) plain(k int, temperature float64, shift []result.Float) float64 {
 	mean := v.page.Report.Prediction.Mean
 	if len(mean) != v.page.Report.Fit.Outputs {
@@ -84,7 +84,8 @@ func (v *view) plain(k int, temperature float64, shift []result.Float) float64 {
 	return f[0]
 }
 
-// untempered is the probability of class k that the explained outputs stand for; NaN where that is not known.
+// untempered returns the probability of class k to which the explained outputs correspond. It is NaN if it is
+// not known.
 func (v *view) untempered(k int) float64 {
 	if !v.page.Report.Fit.Refit {
 		_, _, network := v.certainty(k)
@@ -93,7 +94,7 @@ func (v *view) untempered(k int) float64 {
 	return v.plain(k, 1, nil)
 }
 
-// explains says which of the probabilities the explained outputs stand for, "" of a regression.
+// explains names the probability to which the explained outputs correspond. It is "" for a regression.
 func (v *view) explains() string {
 	if v.predicted < 0 {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 )
 
-// A Column of a table says what is in it of each row.
+// A Column has the name of a column of a table, and a function that returns its cell for a row.
 type Column[T any] struct {
 	Name  string // with the unit, where there is one
 	Value func(row T) string

@@ -100,7 +100,7 @@ func columnWidths(lines [][]string) []int {
 	return widths
 }
 
-// grid writes a table, whose columns but the first may be aligned to the right.
+// grid writes a table. With right, all columns but the first are aligned to the right.
 func (t *textWriter) grid(indent string, lines [][]string, right bool) {
 	for _, line := range lines {
 		for i := range line {
@@ -125,7 +125,7 @@ func (t *textWriter) grid(indent string, lines [][]string, right bool) {
 	}
 }
 
-// wrap writes a paragraph, indented; an empty one is none.
+// wrap writes an indented paragraph. For an empty text it writes nothing.
 func (t *textWriter) wrap(indent, s string) {
 	if s == "" {
 		return
@@ -343,7 +343,7 @@ func (t *textWriter) table(s *section) {
 	t.sums("network", t.byNetwork(s))
 }
 
-// sums writes a table of sums, nil for none, whose lines are of what name says.
+// sums writes a table of sums, whose first column has the heading name. A nil table writes nothing.
 func (t *textWriter) sums(name string, table *sumTable) {
 	if table == nil {
 		return
@@ -396,8 +396,8 @@ func bar(x float64, half int) string {
 	return strings.Repeat(" ", half) + "│" + full + strings.Repeat(" ", rest)
 }
 
-// clean takes control characters out of names and messages that come from
-// files, so that they cannot steer a terminal.
+// clean removes control characters from names and messages that come from files, so that they cannot control a
+// terminal.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u202e' || r == utf8.RuneError {

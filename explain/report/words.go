@@ -137,7 +137,7 @@ func (v *view) novelty() string {
 	return "This row is farther from the training data than " + than + " from the others (novelty " + result.Short(float64(n.Score)) + " nats)."
 }
 
-// changes say what would be predicted with other training data, in sentences.
+// changes describes in sentences the predictions from other training data.
 func (v *view) changes() []string {
 	var say []string
 	if c := v.page.Report.Without; c != nil {
@@ -152,7 +152,7 @@ func (v *view) changes() []string {
 	return say
 }
 
-// smallestFlip says without which rows the class is another.
+// smallestFlip names the training rows without which the class changes.
 func (v *view) smallestFlip(c *result.SmallestFlip) string {
 	if !c.Found {
 		return fmt.Sprintf("No set of training examples was found without which the class is another: without %s chosen greedily f is %s from another class, instead of %s.",
@@ -166,7 +166,7 @@ func (v *view) smallestFlip(c *result.SmallestFlip) string {
 	return text + " The search is greedy: a smaller set may exist."
 }
 
-// changed says what would be predicted after a change.
+// changed describes the prediction after a change of the training data.
 func (v *view) changed(c *result.Changed, lead string) string {
 	const how = ": changed by what the linearized model changes by when it is fitted again to these data, with the trained features as they are."
 	if v.kind == labels {
@@ -240,8 +240,8 @@ func labelList(c *result.Changed) string {
 	return strings.Join(list, ", ")
 }
 
-// meaning says what the scores of the listed terms are, their unit and their sign, with this
-// minus sign and this name of the similarity.
+// meaning explains the scores of the listed terms: what they are, their unit and their sign. It uses the given
+// minus sign and the given name of the similarity.
 func (s *section) meaning(minus, similarity string) string {
 	together := ""
 	if s.hasInfluence() {
@@ -262,7 +262,7 @@ func (s *section) hasErrorBars() bool { return len(s.lines) > 0 && s.lines[0].sp
 // hasInfluence tells whether the listed terms have the influence that was asked for.
 func (s *section) hasInfluence() bool { return len(s.lines) > 0 && s.lines[0].Influence != nil }
 
-// influence is the influence of a term, "" where it was not asked for.
+// influence formats the influence of a term. It is "" if it was not asked for.
 func (l *line) influence(d int) string {
 	if l.Influence == nil {
 		return ""
@@ -278,7 +278,7 @@ func (l *line) errorBar(d int) string {
 	return "± " + fixed(float64(*l.spread), d)
 }
 
-// mark is a star at a term that is distinguishable from 0.
+// mark returns a star for a term that is distinguishable from 0.
 func (l *line) mark() string {
 	if l.spread != nil && l.Distinguishable != nil && *l.Distinguishable {
 		return "*"
@@ -286,7 +286,7 @@ func (l *line) mark() string {
 	return ""
 }
 
-// cancellation says how much the terms cancel and what that means.
+// cancellation says how much the terms cancel, and explains what this means.
 func (v *view) cancellation(s *section) string {
 	c, other := float64(s.out.Cancellation), float64(s.out.RawCancellation)
 	kernel := "prior"
@@ -318,7 +318,7 @@ func (v *view) cancellation(s *section) string {
 
 func ratio(c float64) string { return fixed(c, max(0, decimals(c)-2)) }
 
-// closing says what the remainder is.
+// closing explains the remainder of the sum.
 func (v *view) closing(s *section) string {
 	if k := v.networks(); k > 1 {
 		return fmt.Sprintf("f is the mean output of the %d networks as trained, and every number the mean over them. Prior mean and contributions are those of the refits, the linearized models at their optimum for the training rows. The remainder is %s.", k, remainderMeaning)
@@ -340,8 +340,7 @@ func (v *view) closing(s *section) string {
 // remainderMeaning is the remainder in plain words.
 const remainderMeaning = "the rest of the network's output, which no training example explains"
 
-// largeShare is the part of the outputs of training rows that remainders may have before the
-// page says so.
+// largeShare is the share of the outputs of training rows above which a page mentions the remainders.
 const largeShare = 0.2
 
 // largeRemainder is the ratio of remainder to f, or to the sum of contributions if

@@ -1,6 +1,6 @@
 package result
 
-// An Audit lists the training rows that are worth a look, the first of each list most.
+// An Audit lists the training rows that are worth a look. In each list the rows that matter most come first.
 type Audit struct {
 	Schema      string            `json:"schema"`
 	Meanings    map[string]string `json:"meanings"`             // what each score says, its unit and its sign
@@ -24,7 +24,8 @@ type Audit struct {
 type Suspect struct {
 	NamedRow
 	LogDensity Float `json:"log_density"` // of its own label or target without the row, nats
-	// Of classes: the most probable one without the row, and the probabilities of it and of the row's own.
+	// Set for classes only: the most probable class without the row, its probability, and the probability of
+	// the row's own label.
 	Suggested            *Float `json:"suggested,omitempty"`
 	SuggestedName        string `json:"suggested_name,omitempty"`
 	SuggestedProbability *Float `json:"suggested_probability,omitempty"`
@@ -49,7 +50,7 @@ type Duplicate struct {
 	Conflict    bool     `json:"conflict"` // whether the labels or targets differ
 }
 
-// A NearBoundary is a training row of which several classes are probable without it.
+// A NearBoundary is a training row for which several classes are probable when the row itself is left out.
 type NearBoundary struct {
 	NamedRow
 	Entropy Float    `json:"entropy"` // nats
@@ -64,7 +65,7 @@ type HighLeverage struct {
 	Leverage Float `json:"leverage"`
 }
 
-// AuditScores are the scores of one training row. Those that do not exist are NaN.
+// AuditScores are the scores of one training row. A score that does not exist is NaN.
 type AuditScores struct {
 	NamedRow
 	LogDensity                             Float
@@ -76,7 +77,7 @@ type AuditScores struct {
 	EqualTo                                Index // row of the first example with the same input; -1 for none
 }
 
-// What the scores of audits and acquisitions are, on every output.
+// Explanations of the scores of audits and acquisitions, which every output includes.
 const (
 	ResidualMeaning    = "residual: (target − prediction without the row) in standard deviations; positive where the target is above the prediction"
 	SupportMeaning     = "value of a row that says so: its term in the sum that makes up f of the suggested label less f of the row's own, in units of f; positive: it speaks against the label"
@@ -88,7 +89,7 @@ const (
 	GainMeaning        = "gain: ½ log det(I + RᵀCR), in nats, at least 0: what a label tells to second order; in a batch, what it adds to the labels of the rows chosen before"
 )
 
-// DensityMeaning says what Suspect.LogDensity is.
+// DensityMeaning explains Suspect.LogDensity, for classes or for real targets.
 func DensityMeaning(classes bool) string {
 	own := "label"
 	if !classes {
@@ -97,7 +98,7 @@ func DensityMeaning(classes bool) string {
 	return "log density of the row's own " + own + ", in nats, predicted without the row: the lower, the more the other rows contradict it"
 }
 
-// An Acquisition ranks the rows of a pool by what a label of the row would tell.
+// An Acquisition ranks the rows of a pool by how much their labels would tell.
 type Acquisition struct {
 	Schema   string            `json:"schema"`
 	Meanings map[string]string `json:"meanings"` // what each score says, its unit and its sign

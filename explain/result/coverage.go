@@ -44,7 +44,8 @@ func (c *Coverage) add(r *Prediction) {
 	}
 }
 
-// Covered is how many of the test rows have their target in their region; nil where none was asked for.
+// Covered reports how many of the test rows have their target in their region. It is nil if no coverage was
+// asked for.
 func (p *Predictions) Covered() *Coverage {
 	c := p.Coverage
 	if c == nil {

@@ -26,7 +26,7 @@ type Evidence struct {
 	Normalized []string         `json:"normalized_layers"` // on whose scale the outputs do not depend
 	Optimum    *EvidenceOptimum `json:"optimum,omitempty"` // nil unless it was asked for
 
-	// Never above the exact ones, of nystrom.
+	// Lower bounds of the exact evidences. Only the method nystrom has them.
 	AtThetaLower        *Float `json:"at_theta_lower,omitempty"`
 	LinearGaussianLower *Float `json:"linear_gaussian_lower,omitempty"`
 
@@ -52,8 +52,7 @@ type EvidenceValues struct {
 	HeldSites      Float `json:"held_sites"`      // there, with log det B at the sites of the trained parameters
 }
 
-// EvidenceGradient are the derivatives of the evidences in the log of a common factor on
-// all prior variances.
+// EvidenceGradient holds the derivative of each evidence in the log of a common factor on all prior variances.
 type EvidenceGradient struct {
 	EvidenceValues
 	Noise *EvidenceValues `json:"noise_variance,omitempty"` // in the log of the noise variance; nil where there is none

@@ -12,7 +12,8 @@ type Saved struct {
 	Timings Timings `json:"timings"`
 }
 
-// A Part is the inducing examples of a pass over the training rows, or a part of its sums, in a file.
+// A Part describes a file with the inducing examples of a pass over the training rows, or with a part of the
+// pass's sums.
 type Part struct {
 	Schema   string  `json:"schema"` // funcgp/part/1
 	File     string  `json:"file"`
@@ -26,7 +27,7 @@ type Part struct {
 	Timings  Timings `json:"timings"`
 }
 
-// FileSize is the size of a file in bytes; 0 of one that has none, such as a pipe.
+// FileSize returns the size of a file in bytes. It is 0 for something without a size, such as a pipe.
 func FileSize(path string) int64 {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 		return info.Size()

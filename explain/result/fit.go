@@ -8,8 +8,8 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Certificate says which rows of the training data a posterior is built on, a row being an
-// example with an eigenvector of Λ, and how much the rows left out could change (E16).
+// Certificate describes the rows of the training data that a posterior is built on, where a row is an example
+// with an eigenvector of Λ. It also says how much the rows left out could change (E16).
 type Certificate struct {
 	Within            Float    `json:"within"`              // by what part a variance may be larger than the variance by all rows
 	Threshold         Float    `json:"threshold"`           // τ: rows with s > τ are kept
@@ -41,7 +41,7 @@ type Warnings = linearize.Warnings
 // IsRemark tells whether a warning says only how something was read or chosen.
 func IsRemark(w error) bool { return slices.Contains(remarks, linearize.WarningOf(w).Code) }
 
-// Remarks takes the remarks out of a list of warnings.
+// Remarks splits a list into warnings and remarks.
 func Remarks(list Warnings) (warnings, remarks linearize.Warnings) {
 	for _, w := range list {
 		if IsRemark(w) {
@@ -56,8 +56,8 @@ func Remarks(list Warnings) (warnings, remarks linearize.Warnings) {
 // IsAlarm tells whether a warning says that the network does not suit the data or the prior.
 func IsAlarm(w error) bool { return slices.Contains(alarms, linearize.WarningOf(w).Code) }
 
-// Alarms are the texts of the warnings that the network does not suit the data or the prior,
-// which come before everything else, and others are the texts of the rest.
+// Alarms returns first the texts of the warnings that the network does not suit the data or the prior, which
+// are shown before everything else, and then the texts of all other warnings.
 func (f *Fit) Alarms() (first, others []string) {
 	for _, w := range f.Warnings {
 		if IsAlarm(w) {
@@ -69,8 +69,8 @@ func (f *Fit) Alarms() (first, others []string) {
 	return first, others
 }
 
-// SelectStrength is the Approximation.Select under which inducing elements are single rows,
-// each a training example with a direction of its Λ, and not examples.
+// SelectStrength is the value of Approximation.Select for which the inducing elements are single rows, each a
+// training example with a direction of its Λ. With other values they are examples with all outputs.
 const SelectStrength = "strength"
 
 // Preprocessing says in words what was done to the data before the network saw them,
@@ -83,8 +83,8 @@ type Preprocessing struct {
 	Target  string `json:"target,omitempty"`  // the names of the target columns, and that nobody named one
 }
 
-// Preflight says whether the network is one that was trained on these data, with this
-// prior and preprocessing. Where it does not seem so, no explanation is to be trusted.
+// Preflight says whether the network appears to have been trained on these data, with this prior and
+// preprocessing. If not, no explanation can be trusted.
 type Preflight struct {
 	Verdict       string `json:"verdict"`                  // ok or warning
 	TrainNLL      Float  `json:"train_nll"`                // of the network alone on the training rows, in nats a row
@@ -134,8 +134,8 @@ type Fit struct {
 	Tuning        *Tuning        `json:"tuning,omitempty"`        // nil where the precision was given
 }
 
-// Loss says how the loss of the training differs from −log p of the labels. The posterior is fitted to that loss;
-// scores are by the labels as they are.
+// Loss describes how the training loss differs from −log p of the labels. The posterior is fitted to the
+// training loss, but scores use the labels as they are.
 type Loss struct {
 	ClassWeights       []Float `json:"class_weights,omitempty"` // one for each class of the network
 	ClassWeightsOrigin string  `json:"class_weights_origin,omitempty"`
@@ -143,8 +143,8 @@ type Loss struct {
 	LabelSmoothing     Float   `json:"label_smoothing,omitempty"` // ε of the shares (1 − ε)y + ε/C
 }
 
-// Match says at which prior precision the answers are: by default that at which the refit of the
-// linearized model fits the training rows as the network does (E21).
+// Match says at which prior precision the posterior answers. By default that is the precision at which the
+// refit of the linearized model fits the training rows as well as the network does (E21).
 type Match struct {
 	Used      string `json:"used"`                   // match, stated, given or tuned
 	Why       string `json:"why"`                    // in words
@@ -190,20 +190,20 @@ type SurprisingRow struct {
 	ID        string `json:"id,omitempty"`
 }
 
-// Scales lead from the mean and the covariance of the outputs to what is predicted: of classes the probability is
-// E g⁻¹(u) over u ~ N(τ·(mean + β), s·cov), and of a Gaussian the variance of an observation s·v + t·σ², v that of its output.
+// Scales transform the mean and the covariance of the outputs to predictions. For classes, the probability is E
+// g⁻¹(u) over u ~ N(τ·(mean + β), s·cov). For a Gaussian likelihood, the variance of an observation is s·v +
+// t·σ², where v is the variance of its output.
 type Scales struct {
 	Scale       Float `json:"scale"`       // s of s·cov; of counts the mean of f is less s·v/2 too
 	Temperature Float `json:"temperature"` // τ for classes, 1 for other likelihoods
 	NoiseScale  Float `json:"noise_scale"` // t of t·σ² for a Gaussian, 1 for other likelihoods
 
-	// Shift is β of classes, one number an output, where the mean alone expects other shares of them than there are;
-	// else nil.
+	// Shift is β for classes, one number for each output. It corrects a mean that expects other shares of the
+	// classes than the rows have, and is nil if no correction is needed.
 	Shift []Float `json:"shift,omitempty"`
 }
 
-// RowScores are averages over the rows of a Calibration. Those that the
-// likelihood does not define are NaN.
+// RowScores are averages over the rows of a Calibration. A score that the likelihood does not define is NaN.
 type RowScores struct {
 	NLL      Float `json:"nll"` // negative log likelihood of a row, in nats
 	Accuracy Float `json:"accuracy"`
@@ -222,8 +222,7 @@ type Approximation struct {
 	Sample       *SampleError `json:"sample,omitempty"`        // comparison with an exact posterior
 }
 
-// SampleError compares an approximate with the exact posterior of a sample of the
-// training rows.
+// SampleError compares an approximate posterior with the exact posterior given a sample of the training rows.
 type SampleError struct {
 	Examples            int   `json:"examples"`
 	ShiftRMS            Float `json:"mean_shift_rms"` // in exact posterior sd
@@ -251,21 +250,21 @@ type Tuning struct {
 	Edge   bool    `json:"edge"`   // the choice is the smallest or largest precision searched
 	Trials []Trial `json:"trials"` // in the order tried
 
-	// Root mean square, over the training outputs, of the difference between the
-	// refit and the network, at the choice and at Start. Nil without a refit.
+	// Shift and StartShift are the root mean square difference between the refit and the network over the
+	// training outputs, at the chosen precision and at Start. They are nil without a refit.
 	Shift      *Float `json:"shift,omitempty"`
 	StartShift *Float `json:"start_shift,omitempty"`
 }
 
-// Trial is a prior precision that was tried. It has one of the scores.
+// Trial is a prior precision that was tried. It has exactly one of the scores.
 type Trial struct {
 	PriorPrecision Float  `json:"prior_precision"`
 	NLL            *Float `json:"nll,omitempty"`
 	LogEvidence    *Float `json:"log_evidence,omitempty"`
 }
 
-// Score returns the score; less is better. It is the negative log likelihood of
-// an example, or the negative log evidence.
+// Score returns the trial's score: the negative log likelihood of an example, or the negative log evidence. A
+// smaller score is better.
 func (t *Trial) Score() float64 {
 	if t.NLL != nil {
 		return float64(*t.NLL)
@@ -298,7 +297,7 @@ type PriorGroup struct {
 	Variance   Float  `json:"variance"`
 }
 
-// Text says in sentences what is left out and what it could change.
+// Text describes in sentences which rows are left out and how much they could change.
 func (k *Certificate) Text() string {
 	if k.Dropped == 0 {
 		return "No row is left out."

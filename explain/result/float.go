@@ -46,8 +46,7 @@ func Floats(v []float64) []Float {
 	return f
 }
 
-// An Index is the number of a row or output. A negative one means none, and is
-// null in JSON.
+// An Index is the number of a row or output. A negative Index means that there is none, and is null in JSON.
 type Index int
 
 // MarshalJSON implements json.Marshaler.

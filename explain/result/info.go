@@ -1,6 +1,6 @@
 package result
 
-// Info says what a posterior is of.
+// Info describes the model, the data and the method of a posterior.
 type Info struct {
 	Model                string `json:"model"`                  // name of the network
 	Data                 string `json:"data"`                   // name of the data
@@ -9,8 +9,9 @@ type Info struct {
 	PriorPrecision       Float  `json:"prior_precision"`        // δ of the answers; NaN where parameters have different ones
 	PriorPrecisionOrigin string `json:"prior_precision_origin"` // where it comes from, in words
 	NoiseVariance        Float  `json:"noise_variance"`         // σ² of a Gaussian likelihood, by default by leave-one-out; NaN of others
-	// LogEvidence is the log evidence of the training rows in nats; NaN where the method has none. Bound says whether it is
-	// a "lower" or an "upper" bound of the exact one; "none" or "" is neither.
+	// LogEvidence is the log evidence of the training rows in nats, or NaN if the method has none. Bound says
+	// whether LogEvidence is a "lower" or an "upper" bound of the exact log evidence; "none" and "" mean
+	// neither.
 	LogEvidence Float  `json:"log_evidence"`
 	Bound       string `json:"bound,omitempty"`
 
@@ -25,7 +26,7 @@ type Info struct {
 	Labels     []string `json:"labels,omitempty"`  // of which a row has any number, in the order of probabilities; else nil
 }
 
-// A Card says what those who are to use a network with its posterior, or to approve of it, must know.
+// A Card holds what people must know who use a network with its posterior, or approve its use.
 type Card struct {
 	Info
 	Fit Fit
@@ -37,7 +38,7 @@ type Card struct {
 // Held says which training inputs the file of a posterior holds.
 type Held int
 
-// What a file may hold.
+// The training inputs that a file may hold.
 const (
 	NoFile         Held = iota // there is no file
 	NoInputs                   // number, identifier and label of the training rows alone
@@ -51,15 +52,16 @@ type Exported struct {
 	Bytes   int      `json:"bytes"`
 	Outputs []string `json:"outputs"` // names, in order
 	Terms   int      `json:"terms"`   // listed for each row; 0 for none
-	// The largest difference of each output from Predict on some training rows; relative to the largest number, but
-	// absolute for probabilities.
+	// Errors has, for each output, the largest difference from Predict on some training rows. It is relative to
+	// the largest number of the row, but absolute for probabilities.
 	Errors map[string]Float `json:"errors"`
 	Rows   int              `json:"rows"` // training rows that Errors are the largest over
-	// The same on rows far from the data: training rows times up to 10⁸, with signs of their own, with one huge number,
-	// of zeros. Each is relative to the largest number of its row.
+	// FarErrors is the same on rows far from the data: training rows scaled up to 10⁸ times, with signs of
+	// their own, with one huge number, or replaced by zeros. Each difference is relative to the largest number
+	// of its row.
 	FarErrors map[string]Float `json:"far_errors"`
 	FarRows   int              `json:"far_rows"`
-	// The largest error that the integral over the link can have, for any mean and covariance, of probability and
-	// probability_sd.
+	// Bounds has the largest error that the integral over the link can have, for any mean and covariance, in
+	// probability and in probability_sd.
 	Bounds map[string]Float `json:"bounds"`
 }

@@ -6,13 +6,13 @@ import (
 	"github.com/funcgp/funcgp/glm/score"
 )
 
-// A labelCount has the probability of each label of each scored row, and whether the row has the label.
+// A labelCount collects, over the scored rows, the probability of each label and whether the row has the label.
 type labelCount struct {
 	prob []float64
 	has  []bool
 }
 
-// scores fills in the scores that are of all labels together.
+// scores sets the scores that are computed from all labels together.
 func (c *labelCount) scores(s *Scores) {
 	var confidence, has, not []float64
 	hit := make([]bool, len(c.prob))
@@ -27,8 +27,8 @@ func (c *labelCount) scores(s *Scores) {
 	s.ECE, s.AUROC = Float(score.ECEOf(confidence, hit)), Float(score.AUROC(not, has))
 }
 
-// labels fills in what follows from the probabilities of several labels and the targets, nil where they are unknown. A NaN
-// among the probabilities leaves all undefined.
+// labels sets what follows from the probabilities and the targets of several labels; nil targets are unknown.
+// If a probability is NaN, all results stay undefined.
 func (o *Outcome) labels(prob, targets []Float) {
 	right, brier := 0.0, 0.0
 	for k, p := range prob {
@@ -50,7 +50,7 @@ func (o *Outcome) labels(prob, targets []Float) {
 	}
 }
 
-// addLabels takes the labels of a row that is scored into the counts.
+// addLabels adds the labels of a scored row to the counts.
 func (p *Predictions) addLabels(to int, o *Outcome, r *Prediction, prob []Float) {
 	if p.Labels == nil || math.IsNaN(o.LogDensity) {
 		return

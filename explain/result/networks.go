@@ -23,8 +23,8 @@ type NetworkResult struct {
 	Fit         Fit     `json:"fit"`
 }
 
-// NetworkSums are an output's sums by each network, in the order of Networks.Models, and
-// how they vary, in the unit of f.
+// NetworkSums has, for one output, the sums by each network in the order of Networks.Models, and how they vary,
+// in the unit of f.
 type NetworkSums struct {
 	Each   []NetworkSum `json:"each"`
 	Spread SumSpread    `json:"spread"`
@@ -51,7 +51,7 @@ type TermSpread struct {
 	Value   Spread `json:"value"`
 	Raw     Spread `json:"raw"`
 	Removal Spread `json:"removal"`
-	// Whether 0 is outside of the 95 % interval of the mean of Value (explain.Spread).
+	// Distinguishable tells whether 0 lies outside the 95 % interval of the mean of Value (explain.Spread).
 	Distinguishable    bool `json:"distinguishable"`
 	RawDistinguishable bool `json:"-"` // the same of Raw, for tables
 }
@@ -64,7 +64,7 @@ type Spread struct {
 
 func spreadOf(s explain.Spread) Spread { return Spread{SD: Float(s.SD), SE: Float(s.SE)} }
 
-// networkSums is nil for one network.
+// networkSums returns the sums by each network with their spread. It is nil for one network.
 func networkSums(list []explain.Network) *NetworkSums {
 	if list == nil {
 		return nil

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// A Prediction is what a posterior says of one row. Probabilities have one entry for each class, or label of which a
-// row has any number, in order. Numbers that do not exist are NaN, and lists that do not are nil.
+// A Prediction holds what a posterior predicts for one row. Probabilities have one entry, in order, for each
+// class, or for each label where a row has any number of labels. A number that does not exist is NaN, and a
+// list that does not exist is nil.
 type Prediction struct {
 	*NamedRow // which row it is of; nil within a Report, whose Input says so
 
@@ -18,14 +19,15 @@ type Prediction struct {
 	Mean           []Float   `json:"mean"`                    // f(x;θ*), or of a refit its mean; length C
 	Covariance     [][]Float `json:"covariance"`              // C×C, not scaled by the calibration
 
-	// Calibration leads from Mean and Covariance to Probability; all are 1 where nothing was calibrated. Nil where
-	// the probability is a mean over drawn or over several networks.
+	// Calibration holds the scales that transform Mean and Covariance to Probability. All are 1 if nothing was
+	// calibrated. It is nil if the probability is a mean over draws or over several networks.
 	Calibration *Scales `json:"calibration,omitempty"`
 
 	ClassName string `json:"class_name,omitempty"` // where classes have names
 
-	// Of a regression, for each target in its unit: the expected value of a new observation and its standard
-	// deviation, noise included, and the standard deviation of the function without it, all calibrated.
+	// Set for a regression only, for each target in its unit: the expected value of a new observation; its
+	// standard deviation, noise included; and the standard deviation of the function, without noise. All are
+	// calibrated.
 	ObservationMean []Float `json:"observation_mean,omitempty"`
 	ObservationSD   []Float `json:"observation_sd,omitempty"`
 	FunctionSD      []Float `json:"function_sd,omitempty"`
@@ -34,8 +36,8 @@ type Prediction struct {
 	LatentSD []Float  `json:"-"`                 // of the mean of several networks, calibrated; nil for one
 	Region
 
-	// Of a regression of one target, calibrated and by the network alone: the expected target E[y|x], in its unit, and
-	// P(Y < y) + P(Y = y)/2 of a new observation Y at the target y.
+	// Set for a regression of one target only, calibrated and by the network alone: the expected target E[y|x],
+	// in its unit, and P(Y < y) + P(Y = y)/2 of a new observation Y at the target y.
 	Expected    Float `json:"-"`
 	MAPExpected Float `json:"-"`
 	CDF         Float `json:"-"`
@@ -45,7 +47,7 @@ type Prediction struct {
 	MAPLogDensity Float `json:"-"` // the same by the network alone
 }
 
-// Best is the place of Class in Probability; −1 for a regression and several labels.
+// Best returns the index of Class in Probability. It is −1 for a regression and for several labels.
 func (p *Prediction) Best() int {
 	if !p.Class.Finite() {
 		return -1
@@ -59,7 +61,8 @@ func (p *Prediction) Best() int {
 	return best
 }
 
-// Margin is the largest probability less the next, on which the choice of Class hangs; NaN without one.
+// Margin returns the largest probability less the second largest, on which the choice of Class depends. It is
+// NaN if there is no choice of a class.
 func (p *Prediction) Margin() Float {
 	c := len(p.Probability)
 	if !p.Class.Finite() || c < 2 {
@@ -69,10 +72,11 @@ func (p *Prediction) Margin() Float {
 	return sorted[c-1] - sorted[c-2]
 }
 
-// A Region is where the target of a row lies with the probability that was asked for; zero where none was.
+// A Region is the interval or set in which the target of a row lies with the probability asked for. It is zero
+// if none was asked for.
 type Region struct {
-	// Interval holds the two ends of an interval in the unit of the target, nil for classes. An end is infinite
-	// where too few training rows are known without themselves, and NaN where no value conforms.
+	// Interval holds the two ends of an interval in the unit of the target; it is nil for classes. An end is
+	// infinite if leave-one-out predictions of too few training rows are known, and NaN if no value conforms.
 	Interval []Float `json:"interval,omitzero"`
 	Set      []Float `json:"set,omitzero"` // labels of the classes, nil for a regression; it may be empty
 }
@@ -90,7 +94,8 @@ func (r *Region) Empty() bool {
 	return r.Set != nil && len(r.Set) == 0 || len(r.Interval) == 2 && !(r.Interval[0] <= r.Interval[1])
 }
 
-// Size is the width of the interval or the number of classes of the set, 0 where it is empty and NaN for none.
+// Size returns the width of the interval or the number of classes in the set. It is 0 for an empty region and
+// NaN without a region.
 func (r *Region) Size() float64 {
 	switch {
 	case r.Empty():
@@ -103,8 +108,8 @@ func (r *Region) Size() float64 {
 	return math.NaN()
 }
 
-// Novelty says how unlike the training rows a row is, and beside it how unsure its prediction is
-// before calibration. Score and Rank do not depend on targets, and are NaN where they are not known.
+// Novelty measures how unlike the training rows a row is, and how uncertain its prediction is before
+// calibration. Score and Rank do not depend on targets. They are NaN if they are not known.
 type Novelty struct {
 	Score             Float `json:"score"`              // as glm/novelty (E22): surprise in nats, about 1 for rows like the training rows
 	Rank              Float `json:"rank"`               // share of training rows whose leave-one-out score is smaller, in [0, 1]

@@ -8,9 +8,10 @@ import (
 	"github.com/funcgp/funcgp/glm/score"
 )
 
-// Predictions are what scores and a page need of predictions of T rows, for which Add takes them one at a time;
-// AddLeaveOneOut takes the training rows predicted without themselves, from which the scores to expect on new rows come.
-// A row takes some 150 bytes, whatever the number of classes, and 20 more for each of several labels.
+// Predictions collects what scores and a page need from the predictions of T rows. Add takes these predictions
+// one at a time. AddLeaveOneOut takes predictions of training rows without themselves, from which the scores to
+// expect on new rows are computed. A row takes some 150 bytes, whatever the number of classes, and 20 more for
+// each of several labels.
 type Predictions struct {
 	Classes []Float // labels in the order of the probabilities; nil for a regression and several labels
 	// Labels are the names of the labels of which a row has any number, in the order of the probabilities; nil otherwise.
@@ -29,8 +30,8 @@ type Predictions struct {
 	labels    [3]labelCount       // the same of several labels
 }
 
-// Add takes up a test row. It keeps nothing of r. A number of probabilities other
-// than that of the classes panics, as does a label that is none of them.
+// Add adds the prediction of a test row, of which it keeps nothing. It panics if the number of probabilities is
+// not the number of classes, or if the label is not one of the classes.
 func (p *Predictions) Add(r *Prediction) {
 	d := p.digest(r)
 	p.Test = append(p.Test, d)
@@ -50,7 +51,7 @@ const (
 	calibratedTraining
 )
 
-// addClasses takes the probabilities of a row that is scored into sums over classes.
+// addClasses adds the probabilities of a scored row to the sums over classes.
 func (p *Predictions) addClasses(to int, d *Digest, o *Outcome, prob []Float) {
 	if p.Classes == nil || math.IsNaN(o.LogDensity) {
 		return
@@ -63,9 +64,8 @@ func (p *Predictions) addClasses(to int, d *Digest, o *Outcome, prob []Float) {
 	}
 }
 
-// AddLeaveOneOut takes up a training row that was predicted without itself. Its
-// MAPProbability, MAPExpected, MAPCDF and MAPLogDensity are those of the
-// leave-one-out mean without a covariance.
+// AddLeaveOneOut adds the prediction of a training row that was predicted without itself. Its MAPProbability,
+// MAPExpected, MAPCDF and MAPLogDensity must come from the leave-one-out mean without a covariance.
 func (p *Predictions) AddLeaveOneOut(r *Prediction) {
 	d := p.digest(r)
 	p.Training = append(p.Training, d)
@@ -76,7 +76,7 @@ func (p *Predictions) AddLeaveOneOut(r *Prediction) {
 // Len returns T, the number of test rows.
 func (p *Predictions) Len() int { return len(p.Test) }
 
-// A Digest is what a page and the scores need of a row.
+// A Digest holds what a page and the scores need from one row.
 type Digest struct {
 	Index               Index
 	ID                  string
@@ -89,10 +89,11 @@ type Digest struct {
 	Says, Truth         string  // of several labels, those that are predicted and those that the row has
 }
 
-// SetLabels is the number of labels of a set that a page shows.
+// SetLabels is the largest number of labels of a set that a page shows.
 const SetLabels = 8
 
-// An Outcome is what one predictive distribution says of a row. What does not apply is NaN.
+// An Outcome holds what follows from one predictive distribution for a row. A number that does not apply is
+// NaN.
 type Outcome struct {
 	LogDensity float64
 	Top        int     // class of largest probability; -1 for none
@@ -143,8 +144,7 @@ func (p *Predictions) NameOf(label Float) string {
 	return ""
 }
 
-// classify fills in what follows from k probabilities. A NaN among them leaves all
-// undefined.
+// classify sets what follows from k probabilities. If one of them is NaN, all results stay undefined.
 func (o *Outcome) classify(prob []Float, truth, k int) {
 	if len(prob) != k {
 		panic("result: a prediction does not have one probability for each class")

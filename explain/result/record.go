@@ -2,7 +2,7 @@ package result
 
 import "time"
 
-// A Record says how an answer came about, so that it can be filed and made again. What is empty is left out.
+// A Record says how an answer came about, so that it can be filed and reproduced. Empty fields are left out.
 type Record struct {
 	Date            time.Time `json:"date"`                       // when the answer was made, with its time zone
 	Version         string    `json:"version"`                    // of the program
@@ -17,7 +17,7 @@ type Record struct {
 	Test *TestScores `json:"-"` // the network on the data's test rows, which pages show
 }
 
-// An Origin says on a page where its numbers come from. What is empty is left out.
+// An Origin says where the numbers of a page come from. Empty fields are left out.
 type Origin struct {
 	Model, Data string // their names
 	Record      Record // and by which command
@@ -26,14 +26,15 @@ type Origin struct {
 	Invert bool
 }
 
-// A Scored row is what an answer was computed for, and what its decision hangs on.
+// A Scored holds the row for which an answer was computed, and the margin on which the answer's decision
+// depends.
 type Scored struct {
 	Input     []Float `json:"input"`               // as the network took it, after scaling
 	Threshold *Float  `json:"threshold,omitempty"` // of two classes: the probability from which the second is the class
 	Margin    *Float  `json:"margin,omitempty"`    // of classes: the largest probability less the next
 }
 
-// NewScored says of a prediction of a row, D inputs, what its decision hangs on.
+// NewScored describes a row, with D inputs, and the margin on which the decision of its prediction depends.
 func NewScored(input []float64, p *Prediction) *Scored {
 	s := &Scored{Input: Floats(input)}
 	if margin := p.Margin(); margin.Finite() {
@@ -45,7 +46,7 @@ func NewScored(input []float64, p *Prediction) *Scored {
 	return s
 }
 
-// NoCause is what a record of an explanation says of it.
+// NoCause is the caution in the record of an explanation that terms are no causes.
 const NoCause = "The terms say which training examples hold the prediction together, as the sum adds up; they state no cause, and no reason in the sense of a law."
 
 // A FileSum is the SHA-256 of a file, in hexadecimal digits.

@@ -19,7 +19,8 @@ type Report struct {
 	Input   Input    `json:"input"`
 	Classes []string `json:"classes,omitempty"` // names in the order of the probabilities; none for a regression
 	Labels  []string `json:"labels,omitempty"`  // the same of labels of which a row has any number; else none
-	// What each score says, its unit and its sign, by the name of the member; nil says nothing.
+	// Meanings explains each score by the name of its member: what it is, its unit and its sign. nil explains
+	// nothing.
 	Meanings   map[string]string `json:"meanings,omitempty"`
 	Prediction Prediction        `json:"prediction"`
 	Outputs    []Output          `json:"outputs"`           // every output in order, then contrasts
@@ -30,8 +31,8 @@ type Report struct {
 
 	Networks *Networks `json:"networks,omitempty"` // of the mean of several networks; nil for one
 
-	// The ends of the central 95 % interval of a new observation of a regression of one target, shown by pages; nil for
-	// others.
+	// Interval holds the ends of the central 95 % interval of a new observation, for a regression of one
+	// target; otherwise it is nil. Pages show it.
 	Interval []float64 `json:"-"`
 
 	Record  *Record `json:"record,omitempty"` // nil where nobody asked how the answer came about
@@ -39,7 +40,8 @@ type Report struct {
 	Timings Timings `json:"timings"`
 }
 
-// Main is the output that a person asks about first: the contrast where there is one, and else the first output.
+// Main returns the output that a reader asks about first: the contrast if there is one, and otherwise the first
+// output.
 func (r *Report) Main() *Output {
 	if last := &r.Outputs[len(r.Outputs)-1]; last.Contrast != nil {
 		return last
@@ -47,9 +49,9 @@ func (r *Report) Main() *Output {
 	return &r.Outputs[0]
 }
 
-// Changed is what would be predicted for the row had the training data been others: without
-// some rows, or with other labels: the prediction, changed by what the linearized model changes
-// by when it is fitted to those data, and calibrated as the other.
+// Changed is the prediction for the row from other training data: without some rows, or with other labels. The
+// linearized model is fitted to these data, and the prediction moves by as much as that changes the model. It
+// is calibrated as the original prediction is.
 type Changed struct {
 	Rows        []int   `json:"rows"`             // of the original file, as they were given
 	Labels      []Float `json:"labels,omitempty"` // the other label of each row, of a flip
@@ -61,9 +63,9 @@ type Changed struct {
 	ClassName  string   `json:"class_name,omitempty"`
 }
 
-// SmallestFlip is the smallest set of training rows, found greedily, without which the class
-// of the row is another: the class of the largest posterior mean f, for one output of its sign.
-// Rows ascend. They are empty, and the prediction nil, where no set was found.
+// SmallestFlip is the smallest set of training rows, found greedily, without which the class of the row
+// changes. The class is that of the largest posterior mean f, or for one output of its sign. Rows ascend. If no
+// set was found, they are empty and the prediction is nil.
 type SmallestFlip struct {
 	Changed
 	Found     bool    `json:"found"`
@@ -105,20 +107,20 @@ type Output struct {
 	Layers          []LayerSum     `json:"layers,omitempty"`    // over all N; they add up to ContributionSum
 	Networks        *NetworkSums   `json:"networks,omitempty"`  // of the mean of several networks; nil for one
 
-	// What a positive term speaks for and what a negative one, not part of the JSON: a class, a label or a target, or the
-	// number of an output; Other is "" where nothing is subtracted.
+	// Name and Other say what a positive and what a negative term speaks for: a class, a label or a target, or
+	// the number of an output. Other is "" if nothing is subtracted. They are not part of the JSON.
 	Name  string `json:"-"`
 	Other string `json:"-"`
-	// Shown by pages but not part of the JSON: the largest contributions of each
-	// sign, and the most similar training examples.
+	// For and Against are the largest contributions of each sign, and Similar the most similar training
+	// examples. Pages show them; they are not part of the JSON.
 	For, Against []Contribution `json:"-"`
 	Similar      []Contribution `json:"-"`
-	// The running sum of the terms, the largest first, shown by pages.
+	// Curve is the running sum of the terms, the largest first. Pages show it.
 	Curve []explain.CurvePoint `json:"-"`
 }
 
-// Subtotal is what the training examples of one class contribute together or, in a
-// regression, those with targets in a range.
+// Subtotal is the sum of the contributions of the training examples of one class or, in a regression, of those
+// with targets in a range.
 type Subtotal struct {
 	Label     Float   `json:"label"` // NaN for a range
 	LabelName string  `json:"label_name,omitempty"`
@@ -134,8 +136,7 @@ type Contrasted struct {
 	Minus int `json:"minus"`
 }
 
-// Contribution is what one training example contributes, with the fields of
-// explain.Term.
+// Contribution is the contribution of one training example, with the fields of explain.Term.
 type Contribution struct {
 	Index        Index   `json:"index"` // row of the original file
 	Label        Float   `json:"label"` // label or target in the data
@@ -150,7 +151,7 @@ type Contribution struct {
 	LabelName string `json:"label_name,omitempty"` // where classes have names
 	ID        string `json:"id,omitempty"`         // name of the row, where rows have names
 
-	// As in explain.Term; nil unless Rows.ErrorBars is set.
+	// VarianceReduction is as in explain.Term, and nil unless Rows.ErrorBars is set.
 	VarianceReduction *Float `json:"variance_reduction,omitempty"`
 	SD                *Float `json:"sd,omitempty"` // of Value
 	Distinguishable   *bool  `json:"distinguishable,omitempty"`
@@ -172,7 +173,7 @@ func (c Contribution) Signed(sign float64) Contribution {
 	return c
 }
 
-// LayerSum is what the parameters of one layer contribute over all training examples.
+// LayerSum is the contribution of the parameters of one layer, summed over all training examples.
 type LayerSum struct {
 	Name string `json:"name"`
 	Sum  Float  `json:"sum"`

@@ -13,8 +13,8 @@ type Rows struct {
 	Label []float64 // label or target of each example in the data; nil means unknown
 	ID    []string  // name of each example; nil means none
 
-	// Targets are the targets of each example where it has one for each of several outputs,
-	// N×Width row-major; the target of an output is then the label of its contributions.
+	// Targets are the targets of each example if it has a target for each of several outputs, N×Width
+	// row-major. The contributions to an output are then labelled by its target.
 	Targets []float64
 	Width   int
 
@@ -23,11 +23,11 @@ type Rows struct {
 	Classes    []Float
 	ClassNames []string
 
-	// LabelNames name the label of each example where it says more than its class, or where
-	// it has several; nil where the names of classes do.
+	// LabelNames names the label of each example if the name says more than the class, or if an example has
+	// several labels. It is nil if the names of classes suffice.
 	LabelNames []string
 
-	// ErrorBars says that the explanations have them (explain.Options.ErrorBars).
+	// ErrorBars says that the explanations have error bars (explain.Options.ErrorBars).
 	ErrorBars bool
 	// Layers are the names of explain.Options.Layers, nil for none.
 	Layers []string
@@ -100,7 +100,7 @@ func (r Rows) contributions(terms []explain.Term) []Contribution {
 	return list
 }
 
-// A NamedRow says which row of the data an example is.
+// A NamedRow identifies the row of the data that an example comes from.
 type NamedRow struct {
 	Index     Index   `json:"index"` // row in the original file, from 0
 	Label     Float   `json:"label"` // label or target; null where unknown or several
@@ -150,7 +150,7 @@ func (r Rows) id(i int) string {
 	return r.ID[i]
 }
 
-// parts is the number of ranges of the targets of a regression that have a subtotal.
+// parts is the number of ranges of targets in a regression that each have a subtotal.
 const parts = 3
 
 // Groups returns the groups of the examples for explain.Options.Groups: those of

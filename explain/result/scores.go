@@ -6,8 +6,7 @@ import (
 	"github.com/funcgp/funcgp/glm/score"
 )
 
-// Scores are averages over rows with labels. Those that do not apply, or have no
-// row, are NaN.
+// Scores are averages over rows with labels. A score that does not apply, or has no rows, is NaN.
 type Scores struct {
 	Rows     int   // number of rows scored
 	NLL      Float // negative log likelihood of a row, in nats
@@ -22,9 +21,9 @@ type Scores struct {
 	Level    Float // Predictions.Coverage, or 0.9
 }
 
-// Scores returns the scores of the test rows by the network alone and calibrated, and
-// those to expect on new rows: of the rows given to AddLeaveOneOut or, without any,
-// what the calibration says.
+// Scores returns the scores of the test rows by the network alone, their calibrated scores, and the scores to
+// expect on new rows. The last come from the rows given to AddLeaveOneOut or, if there are none, from the
+// calibration.
 func (p *Predictions) Scores() (network, calibrated, expected Scores) {
 	network = p.scores(p.Test, NetworkAlone, networkTest)
 	calibrated = p.scores(p.Test, WithCovariance, calibratedTest)
@@ -49,7 +48,8 @@ func (p *Predictions) Scores() (network, calibrated, expected Scores) {
 func NetworkAlone(d *Digest) *Outcome   { return &d.Network }
 func WithCovariance(d *Digest) *Outcome { return &d.Calibrated }
 
-// scores averages over the rows with a label and a defined log density, whose class-wise sums are those of this index.
+// scores averages over the rows with a label and a defined log density. sums is the index of their class-wise
+// sums.
 func (p *Predictions) scores(rows []Digest, of func(*Digest) *Outcome, sums int) Scores {
 	s := Scores{Level: 0.9} // of the intervals whose coverage is scored
 	if p.Coverage != nil {
@@ -99,19 +99,19 @@ func (p *Predictions) scores(rows []Digest, of func(*Digest) *Outcome, sums int)
 	return s
 }
 
-// boolean is 1 or 0, or NaN if of is.
-func boolean(is bool, of float64) float64 {
+// boolean returns 1 if given is true and 0 if not, or NaN if of is NaN.
+func boolean(given bool, of float64) float64 {
 	switch {
 	case math.IsNaN(of):
 		return of
-	case is:
+	case given:
 		return 1
 	}
 	return 0
 }
 
-// A mean is a running mean with its standard error. NaN makes both NaN, and
-// infinity the standard error.
+// A mean is a running mean with its standard error. A NaN makes both NaN, and an infinite number makes the
+// standard error NaN.
 type mean struct {
 	n          int
 	sum        float64
@@ -141,8 +141,7 @@ func (m *mean) standardError() Float {
 	return Float(math.Sqrt(m.square / float64(m.n-1) / float64(m.n)))
 }
 
-// Hits are the largest probabilities of the scored rows, and whether that class is
-// the label.
+// Hits returns, for each scored row, the largest probability and whether its class is the label.
 func (p *Predictions) Hits(rows []Digest, of func(*Digest) *Outcome) (confidence []float64, hit []bool) {
 	for i := range rows {
 		if o := of(&rows[i]); !math.IsNaN(o.LogDensity) {
@@ -152,7 +151,8 @@ func (p *Predictions) Hits(rows []Digest, of func(*Digest) *Outcome) (confidence
 	return confidence, hit
 }
 
-// Beyond is the share of test rows whose rank of novelty is above q, and the number of rows with a rank.
+// Beyond returns the share of test rows whose rank of novelty is above q, and the number of rows that have a
+// rank.
 func (p *Predictions) Beyond(q float64) (share float64, n int) {
 	var m mean
 	for i := range p.Test {
@@ -163,8 +163,8 @@ func (p *Predictions) Beyond(q float64) (share float64, n int) {
 	return float64(m.value()), m.n
 }
 
-// Gain is the mean over the test rows of the calibrated minus the network's negative log likelihood, in nats, with the
-// standard error of this difference; NaN where there are none.
+// Gain returns the mean, over the test rows, of the calibrated negative log likelihood minus that of the
+// network, in nats, and its standard error. Both are NaN if there are no rows.
 func (p *Predictions) Gain() (d, se Float) {
 	var m mean
 	for i := range p.Test {
@@ -175,8 +175,8 @@ func (p *Predictions) Gain() (d, se Float) {
 	return m.value(), m.standardError()
 }
 
-// Labelled are the probabilities of all labels of the scored test rows by the network alone or calibrated, and whether
-// the rows have them.
+// Labelled returns the probabilities of all labels of the scored test rows, by the network alone or calibrated,
+// and whether the rows have the labels.
 func (p *Predictions) Labelled(calibrated bool) (prob []float64, has []bool) {
 	c := &p.labels[networkTest]
 	if calibrated {

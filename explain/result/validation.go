@@ -1,6 +1,7 @@
 package result
 
-// A Validation compares a posterior with the one of weight space, and with its own sums over training rows.
+// A Validation compares a posterior with the same posterior in weight space, and with its own sums over
+// training rows.
 type Validation struct {
 	Schema   string       `json:"schema"`
 	OK       bool         `json:"ok"` // of all Rows
@@ -14,7 +15,8 @@ type Validation struct {
 	Of Fit `json:"-"` // the posterior, by whatever method
 }
 
-// A Comparison has the values of the entry of a quantity that differs most. Difference is relative to the largest entry.
+// A Comparison has both values of the entry of a quantity in which two computations differ most. Difference is
+// relative to the largest entry.
 type Comparison struct {
 	Quantity      string `json:"quantity"`
 	WeightSpace   Float  `json:"weight_space"`
@@ -24,14 +26,14 @@ type Comparison struct {
 	OK            bool   `json:"ok"`
 }
 
-// A LeaveOneOut compares leave-one-out in closed form (E17) with refits without the row.
+// A LeaveOneOut compares leave-one-out in closed form (E17) with refits that leave the row out.
 type LeaveOneOut struct {
 	Rows   []int           `json:"rows"` // of the original file
 	Values []LeftOutValues `json:"values"`
 }
 
-// LeftOutValues are the values of the entry that differs most. Difference is relative to the largest entry, and
-// absolute for the log density. Tolerance is null where the closed form is one Newton step and not exact.
+// LeftOutValues has both values of the entry that differs most. Difference is relative to the largest entry,
+// but absolute for the log density. Tolerance is null if the closed form is one Newton step and so not exact.
 type LeftOutValues struct {
 	Quantity   string `json:"quantity"`
 	Refit      Float  `json:"refit"`
@@ -41,7 +43,7 @@ type LeftOutValues struct {
 	OK         bool   `json:"ok"`
 }
 
-// OK tells whether all differences are within their tolerance; there are none in a nil comparison.
+// OK tells whether all differences are within their tolerance. A nil comparison has no differences.
 func (l *LeaveOneOut) OK() bool {
 	if l == nil {
 		return true

@@ -31,8 +31,8 @@ func Count(n int) string {
 	return strings.Join(append([]string{s}, parts...), "\u202f")
 }
 
-// Labelled names the labels whose share is above one half, of which a row has any number: "none" without any, and "" for
-// nil shares.
+// Labelled names the labels whose share is above one half, for rows with any number of labels. It returns
+// "none" if there is no such label, and "" for nil shares.
 func Labelled(names []string, shares []Float) string {
 	if shares == nil {
 		return ""
