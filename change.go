@@ -331,3 +331,16 @@ func (p *Posterior) refit(ctx context.Context, flag option.Text, at []int) (*cou
 	}
 	return one.posterior, nil
 }
+
+// changeable returns an error, which names the option or verb, unless a posterior of this method is defined for
+// other training data. saved tells whether the posterior is from a file, and refitted whether it comes from a
+// refit, as all posteriors do except those in older files.
+func changeable(flag option.Text, method string, saved, refitted bool) error {
+	if method != "exact" && method != "kept" {
+		return notOfAllRows(flag, method, saved)
+	}
+	if !refitted {
+		return option.Errorf("%s: the saved posterior, of an older version, is that at the trained parameters, and other training data are answered for by a refit; fit it again", flag)
+	}
+	return nil
+}

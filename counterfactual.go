@@ -33,19 +33,6 @@ func counterfactualModel(ctx context.Context, c *job.Job, p *problem, q *solutio
 	return counterfactual.New(ctx, q.Dual.(counterfactual.Base), kernel, p.TrainTargets(), p.Bounds(c))
 }
 
-// changeable returns an error, which names the option or verb, unless a posterior of this method is defined for
-// other training data. saved tells whether the posterior is from a file, and refitted whether it comes from a
-// refit, as all posteriors do except those in older files.
-func changeable(flag option.Text, method string, saved, refitted bool) error {
-	if method != "exact" && method != "kept" {
-		return notOfAllRows(flag, method, saved)
-	}
-	if !refitted {
-		return option.Errorf("%s: the saved posterior, of an older version, is that at the trained parameters, and other training data are answered for by a refit; fit it again", flag)
-	}
-	return nil
-}
-
 // notOfAllRows is the error of an option or verb that needs a posterior given all training rows. saved tells
 // that the posterior is from a file, so that its method cannot be changed.
 func notOfAllRows(flag option.Text, method string, saved bool) error {

@@ -441,7 +441,7 @@ func (e *explaining) answer(ctx context.Context, rows *dataset.Rows, i int) (*an
 // prepare makes the explainer, to which the batch shows the layers of the network.
 func (e *explaining) prepare(b *linearize.Batch) (err error) {
 	p := e.p
-	o := &explain.Options{Terms: e.o.kernel(), Top: cmp.Or(e.o.Top, 8), Sides: e.o.Sides || e.o.Page, Curve: e.o.Page, Groups: e.groups, ErrorBars: true, Limits: linearize.Limits{Memory: p.problem.Memory}}
+	o := &explain.Options{Terms: e.o.kernel(), Top: cmp.Or(e.o.Top, result.DefaultTop), Sides: e.o.Sides || e.o.Page, Curve: e.o.Page, Groups: e.groups, ErrorBars: true, Limits: linearize.Limits{Memory: p.problem.Memory}}
 	if e.o.Page {
 		o.Similar = p.mostSimilar()
 	}

@@ -82,7 +82,7 @@ error bar of a term is its standard error over the networks, which were trained 
 func (s *explainVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	flags.Rows(c, &s.which, "explain", "the first kept one")
-	f.IntVar(&s.o.Top, "top", 8, "list the `K` largest terms")
+	f.IntVar(&s.o.Top, "top", result.DefaultTop, "list the `K` largest terms")
 	flags.Method(c, "at", "refit", "tune-prior", "posterior", "calibrate")
 	s.addChange(c)
 	f.StringVar(&s.terms, "terms", "posterior", "list the terms of this `KERNEL`: posterior or raw")

@@ -227,9 +227,9 @@ func (p *PredictionPage) sentences() []string {
 		}
 		say = append(say, (text + "."))
 	}
-	if share, n := r.Beyond(noveltyTail); n >= fewRows {
+	if share, n := r.Beyond(result.NoveltyTail); n >= fewRows {
 		say = append(say, fmt.Sprintf("%s of the test rows are farther from the training data than %s of the training rows (%s would be, if both came from the same source).",
-			percent(share), percent(noveltyTail), percent(1-noveltyTail)))
+			percent(share), percent(result.NoveltyTail), percent(1-result.NoveltyTail)))
 	}
 	return say
 }
@@ -249,9 +249,6 @@ func (p *PredictionPage) missed() string {
 	return fmt.Sprintf("The calibrated NLL is %s than expected by %s, by %s ± %s: the test rows may be unlike the training rows%s.",
 		side, p.source(), fixed(math.Abs(d), k), fixed(se, k), also)
 }
-
-// noveltyTail is the rank above which a row counts as far from the training data.
-const noveltyTail = 0.95
 
 // verdict says whether calibrated predictions are better than those of the network. d is the mean difference of
 // their negative log likelihoods, and se its standard error.

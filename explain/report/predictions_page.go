@@ -267,8 +267,8 @@ func (p *PredictionPage) noveltyFigure() *htmlFigure {
 		f.Legend = append(f.Legend, htmlKey{"outline", "training rows, each predicted without itself"})
 		f.Notes = append(f.Notes, "Where test rows come from the same source as the training rows, bars and outline agree. Bars beyond the outline are rows unlike any in training.")
 	}
-	if share, n := r.Beyond(noveltyTail); n >= fewRows {
-		f.Notes = append(f.Notes, fmt.Sprintf("%s of the test rows are farther out than %s of the training rows; about %s is to be expected.", percent(share), percent(noveltyTail), percent(1-noveltyTail)))
+	if share, n := r.Beyond(result.NoveltyTail); n >= fewRows {
+		f.Notes = append(f.Notes, fmt.Sprintf("%s of the test rows are farther out than %s of the training rows; about %s is to be expected.", percent(share), percent(result.NoveltyTail), percent(1-result.NoveltyTail)))
 	}
 	return f
 }

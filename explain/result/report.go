@@ -226,3 +226,6 @@ func (r *ImportanceReport) WriteJSON(w io.Writer) error {
 		*ImportanceReport
 	}{"funcgp/importances/1", r})
 }
+
+// DefaultTop is the number of terms that are listed where nobody says how many.
+const DefaultTop = 8

@@ -100,15 +100,6 @@ func (r Rows) contributions(terms []explain.Term) []Contribution {
 	return list
 }
 
-// A NamedRow identifies the row of the data that an example comes from.
-type NamedRow struct {
-	Index     Index   `json:"index"` // row in the original file, from 0
-	Label     Float   `json:"label"` // label or target; null where unknown or several
-	LabelName string  `json:"label_name,omitempty"`
-	ID        string  `json:"id,omitempty"`
-	Targets   []Float `json:"targets,omitempty"` // where a prediction is of a row that has several
-}
-
 // Named names an example by its position.
 func (r Rows) Named(i int) NamedRow {
 	return NamedRow{Index: r.index(i), Label: r.label(i), LabelName: r.labelName(i), ID: r.id(i)}

@@ -151,6 +151,9 @@ func (p *Predictions) Hits(rows []Digest, of func(*Digest) *Outcome) (confidence
 	return confidence, hit
 }
 
+// NoveltyTail is the rank of its novelty above which a row counts as far from the training data.
+const NoveltyTail = 0.95
+
 // Beyond returns the share of test rows whose rank of novelty is above q, and the number of rows that have a
 // rank.
 func (p *Predictions) Beyond(q float64) (share float64, n int) {

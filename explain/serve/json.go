@@ -99,11 +99,11 @@ func (ask *request) decode(body []byte, columns []string, d, most int) error {
 				ask.Values, err = decodeNamed(j, columns, "values")
 			} else if err == nil && begin != nil {
 				var list []*float64
-				list, err = decodeListFrom[*float64](j, begin, d, refusef(422, "bad_values", "values: more than %d numbers, which is what an input has", d))
+				list, err = decodeListFrom[*float64](j, begin, d, refusef(unprocessable, "bad_values", "values: more than %d numbers, which is what an input has", d))
 				ask.Values = make([]float64, len(list))
 				for i, v := range list {
 					if v == nil {
-						return refusef(422, "bad_values", "values: number %d is null; give a number", i)
+						return refusef(unprocessable, "bad_values", "values: number %d is null; give a number", i)
 					}
 					ask.Values[i] = *v
 				}
@@ -121,11 +121,11 @@ func (ask *request) decode(body []byte, columns []string, d, most int) error {
 		case "top":
 			err = j.Decode(&ask.Top)
 		case "contrast":
-			ask.Contrast, err = decodeList[string](j, 2, refusef(422, "bad_contrast", "contrast: more than 2 names; give two"))
+			ask.Contrast, err = decodeList[string](j, 2, refusef(unprocessable, "bad_contrast", "contrast: more than 2 names; give two"))
 		case "output":
 			err = j.Decode(&ask.Output)
 		case "without":
-			ask.Without, err = decodeList[int](j, mostRemoved, refusef(422, "bad_without", "without: more than %d rows; take out at most so many at a time", mostRemoved))
+			ask.Without, err = decodeList[int](j, mostRemoved, refusef(unprocessable, "bad_without", "without: more than %d rows; take out at most so many at a time", mostRemoved))
 		case "flip":
 			err = j.Decode(&ask.Flip)
 		case "influence":
@@ -155,10 +155,10 @@ func (ask *request) decode(body []byte, columns []string, d, most int) error {
 func decodeNamed(j *json.Decoder, columns []string, where string) ([]float64, error) {
 	member, _, _ := strings.Cut(where, ":")
 	bad := func(format string, a ...any) error {
-		return refusef(422, "bad_"+member, "%s: %s; give a number for each of %s and nothing else", where, fmt.Sprintf(format, a...), option.QuoteList(columns))
+		return refusef(unprocessable, "bad_"+member, "%s: %s; give a number for each of %s and nothing else", where, fmt.Sprintf(format, a...), option.QuoteList(columns))
 	}
 	if columns == nil {
-		return nil, refusef(422, "bad_"+member, "%s: the inputs have no names; give a list of numbers", where)
+		return nil, refusef(unprocessable, "bad_"+member, "%s: the inputs have no names; give a list of numbers", where)
 	}
 	row, found := make([]float64, len(columns)), make([]bool, len(columns))
 	for j.More() {
@@ -201,7 +201,7 @@ func decodeNamed(j *json.Decoder, columns []string, where string) ([]float64, er
 
 // decodeRows reads a list of rows, each d numbers or an object as decodeNamed reads it; null is nil.
 func decodeRows(j *json.Decoder, columns []string, d, most int) (*mat.Dense, error) {
-	bad := refusef(422, "bad_rows", "rows: give a list of 1 to %d rows, each a list of %d numbers, or an object of as many by the names of the columns", most, d)
+	bad := refusef(unprocessable, "bad_rows", "rows: give a list of 1 to %d rows, each a list of %d numbers, or an object of as many by the names of the columns", most, d)
 	begin, err := j.Token()
 	if err != nil || begin == nil {
 		return nil, err

@@ -51,7 +51,7 @@ func (s *Server) write(w http.ResponseWriter, object any, err error) {
 			r = refusef(http.StatusServiceUnavailable, "too_slow", "the answer took longer than %v; try again, or ask for less", computeTime)
 			r.wait = 5
 		} else if r == nil {
-			r = refuse(http.StatusUnprocessableEntity, "not_computable", err)
+			r = refuse(unprocessable, "not_computable", err)
 		}
 		s.refuse(w, r)
 		return
@@ -99,3 +99,6 @@ func (s *Server) refuse(w http.ResponseWriter, r *refusal) {
 		Error *refusal `json:"error"`
 	}{r})
 }
+
+// unprocessable is the status of a request that can be read but not answered: a wrong row, member or value.
+const unprocessable = http.StatusUnprocessableEntity

@@ -256,7 +256,7 @@ func (s *service) asked(r *http.Request, kind string, body []byte) (ask *request
 		ask.Table = &text
 	case npyType, "application/octet-stream":
 		if !npy.Is(body) {
-			return nil, refusef(422, "bad_rows", "rows: it is no .npy file")
+			return nil, refusef(unprocessable, "bad_rows", "rows: it is no .npy file")
 		}
 		ask.Array = body
 	default:

@@ -28,7 +28,7 @@ func (s *service) predictWithout(ctx context.Context, in *input, rows []int) (*f
 		if interrupted(err) {
 			return nil, err
 		}
-		return nil, refuse(422, "undefined", fmt.Errorf("without: %w", err))
+		return nil, refuse(unprocessable, "undefined", fmt.Errorf("without: %w", err))
 	}
 	return &list[0], nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/funcgp/funcgp"
+	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/option"
@@ -38,7 +39,7 @@ type Rows struct {
 
 // checked returns the question with its defaults, and the flags of its rows.
 func (q Question) checked() (Question, funcgp.Query, error) {
-	q.Top, q.Terms, q.Calibrate = cmp.Or(q.Top, 8), cmp.Or(q.Terms, "posterior"), cmp.Or(q.Calibrate, "loo")
+	q.Top, q.Terms, q.Calibrate = cmp.Or(q.Top, result.DefaultTop), cmp.Or(q.Terms, "posterior"), cmp.Or(q.Calibrate, "loo")
 	which := funcgp.Query(q.Rows)
 	switch {
 	case q.Top < 1:
