@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 
@@ -60,7 +61,7 @@ type Natural struct {
 	// of x.
 	At func(ctx context.Context, theta []float64, x *mat.Dense) (*linearize.Batch, error)
 
-	// What Run takes besides.
+	// What Run and Updates take besides.
 	Steps int    // updates; 0 means 100
 	Draws int    // parameters drawn for an update; 0 means 1
 	Batch int    // examples of an update; 0 means all
@@ -95,53 +96,94 @@ func (v *Natural) check(p int) error {
 		return fmt.Errorf("variational: %v with a rate of %v, %d updates, %d draws and batches of %d; a rate is in (0, 1], and the others are not negative", v.Algorithm, v.Rate, v.Steps, v.Draws, v.Batch)
 	}
 	return v.Check("a Gaussian over the parameters", gp.Parameters, p, func(p int) int64 {
-		return memory.Mul(16, memory.Mul(int64(p), int64(p)))
+		// Σ⁻¹ and U before and after an update
+		return memory.Mul(32, memory.Mul(int64(p), int64(p)))
 	})
 }
 
-// Run returns the Gaussian after the updates, from q on, for the training examples in the
-// rows of x with the targets y. Batches are taken from a random order of the examples,
-// a new one where less than a batch is left. The errors are those of Step; that of an update
-// which diverges is a *DivergedError.
-func (v *Natural) Run(ctx context.Context, q *Gaussian, x *mat.Dense, y *gp.Targets) (*Gaussian, error) {
-	if err := v.check(len(q.mean)); err != nil {
+// Start returns a Gaussian with mean theta for the first update: independent parameters, whose precisions are those of the
+// prior plus the mean of the diagonal of H̄ at theta, of the first Batch examples. Parameters that are drawn from the prior
+// alone are mostly too far from theta for a first update. The updates forget what the precision is raised by. The errors
+// are those of Step.
+func (v *Natural) Start(ctx context.Context, theta []float64, x *mat.Dense, y *gp.Targets) (*Gaussian, error) {
+	q, err := NewPriorGaussian(theta, v.Prior)
+	if err != nil {
 		return nil, err
 	}
-	n, d := x.Dims()
+	n, _ := x.Dims()
 	size := min(cmp.Or(v.Batch, n), n)
-	rng := rand.New(rand.NewPCG(v.Seed, 0x9e3779b97f4a7c15))
-	draws := mat.NewDense(cmp.Or(v.Draws, 1), len(q.mean), nil)
-	bx, by, order := x, y, []int(nil)
-	if size < n {
-		bx = mat.NewDense(size, d, nil)
+	once := *v
+	once.Algorithm, once.Rate = OGGN, 1 // its precision is Σ₀⁻¹ + H̄
+	h, err := once.Step(ctx, q, nil, dense.Slice(x, 0, size), y.Slice(0, size), float64(n)/float64(size))
+	if err != nil {
+		return nil, err
 	}
-	steps := cmp.Or(v.Steps, 100)
-	for step := range steps {
-		if v.Algorithm != OGGN {
-			if err := q.SampleTo(ctx, draws, rng); err != nil {
-				return nil, err
-			}
-		}
-		if size < n {
-			if len(order) < size {
-				order = rng.Perm(n)
-			}
-			for i, row := range order[:size] {
-				bx.SetRow(i, x.RawRowView(row))
-			}
-			by, order = y.Rows(order[:size]), order[size:]
-		}
-		next, err := v.Step(ctx, q, draws, bx, by, float64(n)/float64(size))
-		if e, ok := errors.AsType[*DivergedError](err); ok {
-			e.What = fmt.Sprintf("update %d", step)
-		}
+	p := len(theta)
+	raised := (h.Precision().Trace() - q.Precision().Trace()) / float64(p)
+	for i := range p {
+		q.precision.Data[i*p+i] += raised
+	}
+	return q, q.factor(ctx)
+}
+
+// Run returns the Gaussian after the updates, the last of Updates, and its error.
+func (v *Natural) Run(ctx context.Context, q *Gaussian, x *mat.Dense, y *gp.Targets) (*Gaussian, error) {
+	for next, err := range v.Updates(ctx, q, x, y) {
 		if err != nil {
 			return nil, err
 		}
 		q = next
-		v.Show(StageNatural, step+1, steps)
 	}
 	return q, nil
+}
+
+// Updates yields the Gaussian after each update, from q on, for the training examples in the rows of x with the
+// targets y. Batches are taken from a random order of the examples, a new one where less than a batch is left. An
+// error ends them. The errors are those of Step; that of an update which diverges is a *DivergedError.
+func (v *Natural) Updates(ctx context.Context, q *Gaussian, x *mat.Dense, y *gp.Targets) iter.Seq2[*Gaussian, error] {
+	return func(yield func(*Gaussian, error) bool) {
+		if err := v.check(len(q.mean)); err != nil {
+			yield(nil, err)
+			return
+		}
+		n, d := x.Dims()
+		size := min(cmp.Or(v.Batch, n), n)
+		rng := rand.New(rand.NewPCG(v.Seed, 0x9e3779b97f4a7c15))
+		draws := mat.NewDense(cmp.Or(v.Draws, 1), len(q.mean), nil)
+		bx, by, order := x, y, []int(nil)
+		if size < n {
+			bx = mat.NewDense(size, d, nil)
+		}
+		q, steps := q, cmp.Or(v.Steps, 100)
+		for step := range steps {
+			if v.Algorithm != OGGN {
+				if err := q.SampleTo(ctx, draws, rng); err != nil {
+					yield(nil, err)
+					return
+				}
+			}
+			if size < n {
+				if len(order) < size {
+					order = rng.Perm(n)
+				}
+				for i, row := range order[:size] {
+					bx.SetRow(i, x.RawRowView(row))
+				}
+				by, order = y.Rows(order[:size]), order[size:]
+			}
+			next, err := v.Step(ctx, q, draws, bx, by, float64(n)/float64(size))
+			if e, ok := errors.AsType[*DivergedError](err); ok {
+				e.What = fmt.Sprintf("update %d", step)
+			}
+			if err == nil {
+				v.Show(StageNatural, step+1, steps)
+			}
+			if !yield(next, err) || err != nil {
+				return
+			}
+			q = next
+		}
+	}
 }
 
 // Step returns the Gaussian after one update with the draws in the rows of draws,

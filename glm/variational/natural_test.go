@@ -145,6 +145,53 @@ func TestUpdatesOfLinearNetwork(t *testing.T) {
 	}
 }
 
+// The first Gaussian has the mean that is asked for and independent parameters, with the precision of the prior raised by the
+// mean of the diagonal of H̄.
+func TestStart(t *testing.T) {
+	l := newLine(t)
+	v := variational.NewNatural(variational.VOGGN, l.net, l.prior, 0.5)
+	q, err := v.Start(t.Context(), l.net.Theta(), l.x, l.targets())
+	require.NoError(t, err)
+	require.Equal(t, l.net.Theta(), q.Center())
+	want := 0.0
+	for _, sd := range l.sd {
+		want += 1 / (sd * sd) / 3
+	}
+	for i, precision := range diagonalOfSym(q.Precision()) {
+		require.InEpsilon(t, want, precision, 1e-12)
+		require.Zero(t, q.Precision().At(i, (i+1)%3))
+	}
+	// of a batch: its first examples stand for all
+	v.Batch = 10
+	q, err = v.Start(t.Context(), l.net.Theta(), l.x, l.targets())
+	require.NoError(t, err)
+	want = 2 + 4*10/0.5/3 // of the biases
+	for i := range 10 {
+		want += 4 * floats.Dot(l.x.RawRowView(i), l.x.RawRowView(i)) / 0.5 / 3
+	}
+	require.InEpsilon(t, want, q.Precision().At(1, 1), 1e-12)
+}
+
+// A loop over Updates may end early, and what it has seen is what Run returns after so many updates.
+func TestUpdatesEnd(t *testing.T) {
+	l := newLine(t)
+	v := variational.NewNatural(variational.VOGGN, l.net, l.prior, 0.5)
+	v.Batch = 15
+	start := gaussian(t, l.net.Theta(), []float64{1, 1, 1})
+	var last *variational.Gaussian
+	n := 0
+	for q, err := range v.Updates(t.Context(), start, l.x, l.targets()) {
+		require.NoError(t, err)
+		if last, n = q, n+1; n == 5 {
+			break
+		}
+	}
+	v.Steps = 5
+	want, err := v.Run(t.Context(), start, l.x, l.targets())
+	require.NoError(t, err)
+	require.Equal(t, want.Center(), last.Center())
+}
+
 // The same seed gives the same bits, for any number of processors.
 func TestUpdatesRepeat(t *testing.T) {
 	q := testkit.OpenReference(t, "categorical")
