@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/linearize/network"
 )
@@ -138,18 +139,29 @@ func (s *TrainingSet) Select(ctx context.Context, q *Query, count int) (*Rows, e
 // targets, N×T; and the loss, which is −log p with the weights of classes and rows. The targets of an
 // autoencoder are its inputs.
 func (s *TrainingSet) Examples(ctx context.Context, rows *Rows) (x, y *mat.Dense, loss network.Loss, err error) {
+	x, to, err := s.Targets(ctx, rows)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	y, loss = trainingLoss(to)
+	return x, y, loss, nil
+}
+
+// Targets are rows as package glm/variational and other posteriors over parameters take them: the inputs of Examples, and
+// the targets with their likelihood and the weights of classes and rows.
+func (s *TrainingSet) Targets(ctx context.Context, rows *Rows) (x *mat.Dense, y *gp.Targets, err error) {
 	p := s.session.problem
 	if x, err = p.Examples.Inputs(ctx, rows.asked, 0, rows.Len()); err != nil {
-		return nil, nil, nil, named(err)
+		return nil, nil, named(err)
 	}
 	if s.autoencoder {
-		return x, x, p.Task.Likelihood, nil
+		return x, gp.NewTargets(x, p.Task.Likelihood), nil
 	}
-	if y, err = p.Targets(rows.asked); err != nil {
-		return nil, nil, nil, named(err)
+	of, err := p.Targets(rows.asked)
+	if err != nil {
+		return nil, nil, named(err)
 	}
-	y, loss = p.TrainingLoss(rows.asked, y)
-	return x, y, loss, nil
+	return x, p.Task.objective(rows.asked, of, p.Model.Outputs), nil
 }
 
 // InUnits is a network for standardized targets with outputs in the units of the data, whose training has the same

@@ -385,10 +385,9 @@ func (p *problem) relabelled(class int) (y []float64, weight float64) {
 	return y, weight
 }
 
-// TrainingLoss is −log p of rows with these targets, N×T, as a training takes it: the targets, and what log p is of them.
-// Where rows have weights the last target is the weight.
-func (p *problem) TrainingLoss(rows *dataset.Rows, y *mat.Dense) (*mat.Dense, network.Loss) {
-	to := p.Task.objective(rows, y, p.Model.Outputs)
+// trainingLoss is −log p of rows as a training takes it: the targets, and what log p is of them. Where rows have weights the
+// last target is the weight.
+func trainingLoss(to *gp.Targets) (*mat.Dense, network.Loss) {
 	if to.Weights == nil {
 		return to.Y, to.Likelihood
 	}
