@@ -111,6 +111,7 @@ func TestCancelAtEveryStage(t *testing.T) {
 		"fit nystrom":         {small("fit", "--method", "nystrom", "--inducing", "10", "--select", "kmeans", "--tune-prior"), "--out"},
 		"fit tuned":           {small("fit", "--tune-prior", "loo", "--train-count", "8", "--calibrate", "none"), "--out"},
 		"fit parameters":      {of("fit", "--method", "parameters"), "--out"},
+		"train voggn":         {[]string{"train", "--data", "digits:100,100", "--classes", "4,9", "--arch", "mlp:1-1", "--optimizer", "voggn", "--steps", "3"}, "--out"},
 		"train":               {[]string{"train", "--data", "digits:100,100", "--classes", "4,9", "--epochs", "2", "--lbfgs", "3"}, "--out"},
 	} {
 		t.Run(name, func(t *testing.T) {

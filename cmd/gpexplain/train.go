@@ -33,6 +33,7 @@ type trainVerb struct {
 	o                        train.Options // but for what flags name: optimizer and schedule
 	optimizer, schedule      string
 	scheduleEpochs, patience int
+	draws                    int // of an update by natural gradients
 	momentum, scheduleBy     float64
 	noDecay                  []string
 
@@ -49,6 +50,11 @@ Adam or SGD, and then by full-batch L-BFGS, and writes it with what it was
 trained on: the likelihood, the prior precision, the classes, the training rows
 and the scaling of the inputs.
 
+VOGGN, LGVA and OGGN update a Gaussian over all P parameters, with a P×P matrix, by
+natural gradients, for networks of up to some thousand parameters. The network that
+is written has the mean of the Gaussian. VOGGN averages over networks that are drawn
+from it, LGVA over the network linearized at its mean, and OGGN takes its mean alone.
+
 Dropout, and a batch normalization's moments of the minibatch, are those of the
 minibatches. L-BFGS goes on with the network as it is used afterwards, without
 dropout and with running statistics; --lbfgs 0 leaves what the minibatches gave.
@@ -62,19 +68,26 @@ what both make of rows.`,
 		example: `  gpexplain train --data digits:200,50 --arch autoencoder:32-2 --online --epochs 2 --out net.onnx
   gpexplain train --data digits --classes 4,9 --train-count 1500 --prior-precision 10 --out net.onnx
   gpexplain train --data table.csv --split 0 --arch mlp:50-50-1 --early-stopping 10 --out net.onnx
+  gpexplain train --data table.csv --split 0 --arch mlp:16-1 --optimizer voggn --out net.onnx
   gpexplain train --data mnist --arch bn-cnn --optimizer sgd --lr 0.1 --lbfgs 0 --out net.onnx`,
 		flags: s.add, check: s.check, run: s.run, writes: []string{"out", "checkpoint"}, reads: []string{"init"},
 		rules: []flags.Rule{
 			flags.Needed("out", "where to write the network"),
 			flags.AtLeast(0, "lbfgs", "epochs", "steps", "early-stopping", "schedule-epochs"),
 			flags.Apart("", "epochs", "steps"),
-			flags.AtLeast(1, "batch"),
+			flags.AtLeast(1, "batch", "draws"),
 			flags.Between(0, 1e6, false, "lr"),
 			flags.OneOf("optimizer", optimizerNames...),
 			flags.OneOf("schedule", scheduleNames...),
 			flags.OneOf("activation", activationNames...),
 			flags.For("optimizer=sgd", "", "momentum"),
 			flags.Between(0, 1, true, "momentum", "schedule-factor", "dropout"),
+			flags.For("optimizer=voggn|lgva", "", "draws"),
+			flags.Not("optimizer=voggn|lgva|oggn", "", "no-decay", "dropout"),
+			flags.Refuse("{optimizer=<optimizer>} has the same step size in all updates; leave out {schedule}, or give {schedule=constant}",
+				"optimizer=voggn|lgva|oggn", "schedule", "!schedule=constant"),
+			flags.Refuse("{optimizer=<optimizer>} takes no moments of minibatches, which {arch=bn-cnn} needs; choose another {arch}",
+				"optimizer=voggn|lgva|oggn", "arch=bn-cnn"),
 			flags.For("schedule=step|plateau", "", "schedule-epochs", "schedule-factor"),
 			flags.For("online", "", "curvature", "checkpoint", "online-rule", "online-memory"),
 		},
@@ -92,12 +105,15 @@ func (s *trainVerb) add(c *cobra.Command) {
 	f.StringVar(&s.init, "init", "", "start from the parameters and running statistics of `FILE.onnx`, which has the same layers")
 	s.addDescent(f)
 	s.coder.Add(c)
-	f.IntVar(&s.o.LBFGS, "lbfgs", 200, "at most `N` iterations of L-BFGS; 0 for none, which is the default with --early-stopping")
+	f.IntVar(&s.o.LBFGS, "lbfgs", 200, "at most `N` iterations of L-BFGS; 0 for none, which is the default with --early-stopping and with voggn, lgva and oggn")
 }
 
 func (s *trainVerb) check(c *cobra.Command) error {
-	if s.patience > 0 && !c.Flags().Changed("lbfgs") {
+	if (s.patience > 0 || s.natural()) && !c.Flags().Changed("lbfgs") {
 		s.o.LBFGS = 0
+	}
+	if err := s.checkNatural(c.Flags()); err != nil {
+		return err
 	}
 	if err := s.coder.Check(c, s.archName); err != nil {
 		return err
@@ -195,17 +211,28 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, set *funcgp.T
 			s.o.Batch, inUnits.MinibatchBytes(s.o.Batch), budget)
 	}
 	_, _, params := net.Dims()
+	if err := s.planNatural(params); err != nil {
+		return nil, nil, nil, err
+	}
 	var objective float64
 	o := s.options()
 	if o.Precision, err = s.precision(net, float64(info.PriorPrecision)); err != nil {
 		return nil, nil, nil, err
 	}
+	var held *funcgp.Rows
 	if s.patience > 0 { // --early-stopping
-		rows, err := set.HeldOut()
-		if err != nil {
+		if held, err = set.HeldOut(); err != nil {
 			return nil, nil, nil, err
 		}
-		x, y, _, err := set.Examples(ctx, rows)
+	}
+	start, natural := inUnits, &train.Result{}
+	if s.natural() {
+		if start, natural, err = s.naturalGradients(ctx, c, set, inUnits, held); err != nil {
+			return nil, nil, nil, err
+		}
+		o.Epochs, o.Steps = -1, 0 // MAP goes on by L-BFGS alone
+	} else if held != nil {
+		x, y, _, err := set.Examples(ctx, held)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -220,19 +247,22 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, set *funcgp.T
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	trained, res, err := train.MAP(ctx, inUnits, x, y, loss, o)
+	trained, res, err := train.MAP(ctx, start, x, y, loss, o)
 	c.Clear()
 	if err != nil {
 		_, data := set.Names()
 		return nil, nil, nil, option.Errorf("training on %s: %w; try a smaller {lr}, fewer {epochs} or another {prior-precision}", data, err)
 	}
 	c.Warn(res.Warnings...)
+	if s.natural() {
+		res.Epochs, res.Steps, res.BestEpoch, res.ValidationNLL = natural.Epochs, natural.Steps, natural.BestEpoch, natural.ValidationNLL
+	}
 	if own, err = net.WithStateOf(trained); err != nil {
 		return nil, nil, nil, err
 	}
 	r = &trainReport{Schema: "funcgp/train/1", Out: s.out, Parameters: params, Examples: info.Examples, Objective: result.Float(res.Objective),
 		LogLikelihood: result.Float(res.LogLik), GradientNorm: result.Float(res.GradientNorm), Epochs: res.Epochs, Steps: res.Steps}
-	if o.Validation != nil {
+	if held != nil {
 		nll := result.Float(res.ValidationNLL)
 		r.BestEpoch, r.ValidationNLL = res.BestEpoch, &nll
 	}

@@ -11,18 +11,19 @@ import (
 	"github.com/funcgp/funcgp/linearize/train"
 )
 
-var optimizerNames = []string{"adam", "sgd"}
+var optimizerNames = append([]string{"adam", "sgd"}, naturalNames...)
 
 var scheduleNames = []string{"cosine", "constant", "step", "plateau"}
 
 // addDescent defines the flags that say how train goes through the minibatches.
 func (s *trainVerb) addDescent(f *pflag.FlagSet) {
-	f.StringVar(&s.optimizer, "optimizer", "adam", "`NAME` of what moves the parameters on minibatches: adam, or sgd, whose steps are of the mean loss of an example")
+	f.StringVar(&s.optimizer, "optimizer", "adam", "`NAME` of what moves the parameters on minibatches: adam, sgd, whose steps are of the mean loss of an example, or voggn, lgva or oggn, which update a Gaussian over the parameters")
 	f.Float64Var(&s.momentum, "momentum", 0.9, "momentum `X` of --optimizer sgd; 0 for none")
+	f.IntVar(&s.draws, "draws", 1, "`N` draws of the parameters in each update of voggn and lgva")
 	f.IntVar(&s.o.Epochs, "epochs", 30, "`N` passes over the data in minibatches; 0 for none")
-	f.IntVar(&s.o.Steps, "steps", 0, "`N` steps on minibatches, in place of --epochs")
+	f.IntVar(&s.o.Steps, "steps", 0, "`N` steps on minibatches, in place of --epochs; 0 for 200 with voggn, lgva and oggn where no --epochs are given")
 	f.IntVar(&s.o.Batch, "batch", 256, "`N` examples a minibatch; those of an epoch that fill none are left out")
-	f.Float64Var(&s.o.LearningRate, "lr", 3e-3, "first step size `X`")
+	f.Float64Var(&s.o.LearningRate, "lr", 3e-3, "first step size `X`; with voggn, lgva and oggn the rate γ, at most 1, which is 0.1 unless it is given")
 	f.StringVar(&s.schedule, "schedule", "cosine", "`NAME` of how the step size changes: cosine (to 1 %), constant, step (times --schedule-factor every --schedule-epochs) or plateau (after more than --schedule-epochs without a better loss, of the validation rows with --early-stopping)")
 	f.IntVar(&s.scheduleEpochs, "schedule-epochs", 0, "`N` epochs of --schedule; 0 for 30 with step, 5 with plateau")
 	f.Float64Var(&s.scheduleBy, "schedule-factor", 0, "factor `X` of --schedule; 0 for 0.1 with step, 0.5 with plateau")

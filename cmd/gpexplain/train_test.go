@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -186,6 +187,16 @@ func TestTrainFlags(t *testing.T) {
 		{2, "--schedule-factor is for --schedule step or plateau", []string{"--schedule-factor", "0.5"}},
 		{2, "--schedule-factor 2 must", []string{"--schedule", "step", "--schedule-factor", "2"}},
 		{2, "--dropout 1", []string{"--dropout", "1"}},
+		{2, "--dropout is not for --optimizer voggn, lgva or oggn", []string{"--optimizer", "lgva", "--dropout", ".1"}},
+		{2, "--no-decay is not for --optimizer voggn", []string{"--optimizer", "oggn", "--no-decay", "all"}},
+		{2, "--momentum is for --optimizer sgd, not oggn", []string{"--optimizer", "oggn", "--momentum", ".1"}},
+		{2, "--draws is for --optimizer voggn or lgva, not oggn", []string{"--optimizer", "oggn", "--draws", "2"}},
+		{2, "--draws 0 must be at least 1", []string{"--optimizer", "voggn", "--draws", "0"}},
+		{2, "or give --schedule constant", []string{"--optimizer", "voggn", "--schedule", "cosine"}},
+		{2, "--lr 1.5 of --optimizer voggn must be at most 1", []string{"--optimizer", "voggn", "--lr", "1.5"}},
+		{2, "choose another --arch", []string{"--optimizer", "voggn", "--arch", "bn-cnn"}},
+		{2, "--optimizer voggn is not for --arch autoencoder:2", []string{"--optimizer", "voggn", "--arch", "autoencoder:2"}},
+		{1, "choose --optimizer adam or a smaller network, or raise --max-memory", []string{"--optimizer", "oggn", "--arch", "lenet5", "--max-memory", "1GiB"}},
 		{2, "optimizer", []string{"--optimizer", "ada"}},
 		{2, "--early-stopping -1 must be at least 0", []string{"--early-stopping", "-1"}},
 		{2, "--batch 0 must be at least", []string{"--batch", "0"}},
@@ -193,6 +204,69 @@ func TestTrainFlags(t *testing.T) {
 		args := append([]string{"train", "--data", "digits:60,20", "--out", filepath.Join(dir, "x.onnx")}, x.args...)
 		require.Contains(t, refuse(t, x.status, args...), x.want)
 	}
+}
+
+// Each optimizer by natural gradients trains a table, under weights of rows and classes too. The rows are in two batches, and
+// the held-out rows decide which epoch is kept. What is written, predict reads.
+func TestTrainByNaturalGradients(t *testing.T) {
+	dir := t.TempDir()
+	rng := rand.New(rand.NewPCG(1, 1))
+	text := "a,b,w,class\n"
+	for i := range 120 {
+		a, b := rng.NormFloat64(), rng.NormFloat64()
+		class := "no"
+		if math.Sin(2*a)+b+.3*rng.NormFloat64() > 0 {
+			class = "yes"
+		}
+		text += fmt.Sprintf("%.4f,%.4f,%d,%s\n", a, b, 1+i%2, class)
+	}
+	data := write(t, filepath.Join(dir, "a.csv"), []byte(text))
+	split(t, data, 120)
+	for _, optimizer := range naturalNames {
+		model := filepath.Join(dir, optimizer+".onnx")
+		train := func(args ...string) trainReport {
+			text := succeed(t, append([]string{"train", "--json", "--data", data, "--split", "0", "--row-weights", "w", "--optimizer", optimizer, "--out", model}, args...)...)
+			requireSchema(t, "train", text)
+			return decode[trainReport](t, text)
+		}
+		r := train("--arch", "mlp:6-1", "--batch", "36", "--steps", "60", "--class-weights", "no=1,yes=2")
+		require.Equal(t, 60, r.Steps)
+		require.Equal(t, 30, r.Epochs)
+		require.Greater(t, float64(r.TestAccuracy), 0.7, optimizer)
+		rows, sum := predicted(t, succeed(t, "predict", "--json", "--model", model, "--data", data, "--split", "0"))
+		require.Len(t, rows, 24)
+		require.Equal(t, r.TestNLL, sum.MAPNLL)
+		r = train("--arch", "mlp:6-1", "--early-stopping", "5")
+		require.NotNil(t, r.ValidationNLL)
+		require.Equal(t, min(r.BestEpoch+5, naturalUpdates), r.Epochs)
+		r = train("--arch", "mlp:6-1", "--activation", "tanh", "--steps", "30", "--lbfgs", "500")
+		require.Less(t, float64(r.GradientNorm), 1e-4)
+		r = train("--arch", "mlp:6-1", "--epochs", "0")
+		require.Zero(t, r.Steps)
+	}
+	// OGGN goes to the optimum of the weighted loss of a linear model.
+	one := []string{"train", "--json", "--data", data, "--split", "0", "--arch", "mlp:1", "--optimizer", "oggn", "--out", filepath.Join(dir, "one.onnx")}
+	r := decode[trainReport](t, succeed(t, append(one, "--row-weights", "w", "--class-weights", "no=1,yes=2", "--lr", "0.8")...))
+	require.Less(t, float64(r.GradientNorm), 1e-10)
+	// What diverges is one line with the flags that help.
+	stderr := refuse(t, 1, "train", "--data", data, "--split", "0", "--arch", "mlp:20-1", "--optimizer", "voggn", "--lr", "1", "--prior-precision", "1e-4", "--out", filepath.Join(dir, "x.onnx"))
+	require.Regexp(t, `^gpexplain: training on .*a.csv .split 0.: update \d+ of --optimizer voggn diverged: .*; try a smaller --lr, more --draws or a larger --prior-precision\n?$`, stderr)
+}
+
+// One update of rate one from anywhere is ridge regression (E27): the gradient is zero, and the prior precision 1 bounds how
+// far the parameters are from its solution by the gradient.
+func TestTrainRidgeByOneUpdate(t *testing.T) {
+	dir := t.TempDir()
+	rng := rand.New(rand.NewPCG(2, 1))
+	x, y := mat.NewDense(50, 3, nil), make([]float64, 50)
+	for i := range y {
+		x.SetRow(i, []float64{rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()})
+		y[i] = 2 + x.At(i, 0) - 3*x.At(i, 1) + .2*rng.NormFloat64()
+	}
+	data := write(t, filepath.Join(dir, "a.csv"), table(x, y))
+	r := decode[trainReport](t, succeed(t, "train", "--json", "--data", data, "--noise-variance", "0.04", "--prior-precision", "1", "--arch", "mlp:1", "--optimizer", "oggn", "--lr", "1", "--steps", "1", "--out", filepath.Join(dir, "a.onnx")))
+	require.Equal(t, 1, r.Steps)
+	require.Less(t, float64(r.GradientNorm), 1e-10)
 }
 
 // Only what a normalization follows is normalized.

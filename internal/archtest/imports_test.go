@@ -124,6 +124,7 @@ var leaves = []string{"internal/atomicfile", "internal/inputfile", "internal/job
 var clients = map[string][]string{
 	"cmd/gpexplain": {".", "cmd/gpexplain", "explain/report", "explain/serve", "explain/result", "sparse/parts", "sparse/shard", "internal/console",
 		"linearize/network", "linearize/train", "glm/autoencoder", // train, reconstruct
+		"glm/variational", "ntk", // train by natural gradients, under a prior
 		"explain/audit",  // acquire, which is written on what programs have
 		"explain", "gp"}, // terms that parts merge, and their kernel
 	"explain/serve":  {".", "explain/report", "explain/result"},
