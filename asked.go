@@ -85,7 +85,7 @@ func (s *asked) texts() map[string]string {
 	}
 	yes := map[bool]string{true: "true"}
 	texts := map[string]string{"outputs": o.Outputs, "method": o.Method.Name, "inducing": positive(float64(o.Method.Inducing)), "within": positive(o.Method.Within),
-		"certify": yes[o.Method.Certify], "select": o.Method.Select, "at": o.Prior.At, "refit": yes[o.Refit], "tune-prior": o.Prior.Tune,
+		"certify": yes[o.Method.Certify], "select": o.Method.Select, "at": o.Prior.At, "refit": yes[o.Refit], "inference": o.Inference, "tune-prior": o.Prior.Tune,
 		"train-count": positive(float64(d.TrainCount)), "train-index": d.TrainFile, "classes": job.JoinNames(d.Classes), "likelihood": o.Likelihood,
 		"prior-precision": optional(o.Prior.Precision), "weight-decay": optional(o.Prior.WeightDecay), "label-smoothing": optional(o.LabelSmoothing),
 		"class-weights": o.ClassWeights, "prior": o.Prior.File, "noise-variance": optional(o.NoiseVariance), "standardize": o.Standardize,

@@ -26,11 +26,22 @@ var (
 // counterfactualModel returns the model that answers from other training data. Where the posterior has no such
 // model, the error names the option or verb that needs it.
 func counterfactualModel(ctx context.Context, c *job.Job, p *problem, q *solution, flag option.Text) (*counterfactual.Model, error) {
-	if err := changeable(flag, q.How.Name, p.Saved != nil, q.Dual.Refitted()); err != nil {
+	if err := q.changeable(flag, p.Saved != nil); err != nil {
 		return nil, err
 	}
 	kernel := ntk.New(q.Prior(), p.Model.Net.Theta())
 	return counterfactual.New(ctx, q.Dual.(counterfactual.Base), kernel, p.TrainTargets(), p.Bounds(c))
+}
+
+// changeable is the function of the same name for q, and refuses what is not defined for variational inference.
+func (q *solution) changeable(flag option.Text, saved bool) error {
+	switch {
+	case q.elbo != nil && saved:
+		return option.Errorf("%s is found by refits, and this posterior is variational; fit one by {fit inference=laplace}", flag)
+	case q.elbo != nil:
+		return option.Errorf("%s is found by refits, and this posterior is variational; give {inference=laplace}", flag)
+	}
+	return changeable(flag, q.How.Name, saved, q.Dual.Refitted())
 }
 
 // notOfAllRows is the error of an option or verb that needs a posterior given all training rows. saved tells
@@ -46,7 +57,7 @@ func notOfAllRows(flag option.Text, method string, saved bool) error {
 // AtHalfWeights refits the training rows at half of their weights, which is twice the prior precision (E23), by the same
 // method, for explain.AddInfluence. It takes another kernel and factor, of all rows or of those that are kept there.
 func (q *solution) AtHalfWeights(ctx context.Context, c *job.Job, p *problem) (gp.Dual, error) {
-	if err := changeable("{influence}", q.How.Name, p.Saved != nil, q.Dual.Refitted()); err != nil {
+	if err := q.changeable("{influence}", p.Saved != nil); err != nil {
 		return nil, err
 	}
 	f := &fit{con: c, problem: p, theta: p.Model.Net.Theta(), source: q.Dual.Data()}

@@ -102,6 +102,13 @@ func (s *evidenceSearch) others(ctx context.Context) error {
 		return err
 	}
 	e.Refit = result.Float(refit.Value)
+	if s.of.post.elbo != nil || s.of.post.asked.variational() {
+		r, err := p.refined(ctx, s.job, q.How.Name, q.Dual.Data(), q.prior)
+		if err != nil {
+			return err
+		}
+		e.ELBO = elboOf(&r.Refinement)
+	}
 	e.HeldSites = result.Float(gp.NewEvidence(refit.LogLik, refit.Scatter, q.Evidence.LogDet).Value) // with the log determinant at θ*
 	return nil
 }

@@ -445,6 +445,20 @@ func ExamplePosterior_Evidence() {
 	// -51.7 at precision 10, -19.8 at 6.7e-05
 }
 
+// The Gaussian posterior with the largest lower bound on the evidence: its sites are averaged over the posterior itself.
+func ExampleFit_variational() {
+	ctx := context.Background()
+	p := must(funcgp.Fit(ctx, funcgp.Model{}, funcgp.Data{TrainCount: 60}, &funcgp.FitOptions{Inference: "variational"}))
+	defer p.Close()
+	f := p.Report(ctx)
+	fmt.Printf("%.2f = %.2f - %.2f\n", f.ELBO.Value, f.ELBO.ExpectedLogLikelihood, f.ELBO.KL)
+	x := must(p.Explain(ctx, must(p.TestRows(ctx, 6)), nil))[0]
+	fmt.Printf("%.2f = %.2f + %.2f\n", x.Prediction.Mean[0], x.Outputs[0].PriorMean, x.Outputs[0].ContributionSum)
+	// Output:
+	// -50.25 = -5.10 - 45.15
+	// -8.54 = 21.51 + -30.05
+}
+
 // Weight space and function space give the same posterior.
 func ExamplePosterior_Validate() {
 	ctx := context.Background()

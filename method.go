@@ -183,6 +183,19 @@ func (f *fit) auto(ctx context.Context) (*solution, error) {
 			"{method=auto} takes exact: the training rows have %s outputs, at most %s, of which all pairs fit into memory.", job.Count(n*p.Model.Outputs), job.Count(quickOutputs)))
 		return f.exact(ctx)
 	}
+	if f.asked.variational() {
+		if weightspace.Bytes(p.Model.Parameters(), p.Model.Outputs) > gp.MemoryBudget(p.Memory) {
+			return nil, job.FullErrorf("{inference=variational} takes {method} exact or parameters, and a posterior over %s parameters does not fit into memory; raise {max-memory}, give fewer rows by {train-count}, or leave {inference} out", job.Count(p.Model.Parameters()))
+		}
+		f.asked.Method.Name, f.asked.Method.Within = "parameters", 0
+		long, err := f.parametersTime(ctx)
+		if err != nil {
+			return nil, err
+		}
+		f.took(long, job.NewWarning("method-chosen", math.NaN(), math.NaN(), "",
+			"{method=auto} takes parameters: {inference=variational} is for exact and parameters, and the training rows have %s outputs.", job.Count(n*p.Model.Outputs)))
+		return f.parameters(ctx)
+	}
 	f.asked.Method.Name, f.chooses = "kept", new(sync.Once)
 	return f.kept(ctx)
 }

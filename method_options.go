@@ -14,6 +14,12 @@ const methodAuto, weights = "auto", "weights"
 // defaultWithin is Method.Within of the method kept where it is not given.
 const defaultWithin = 0.05
 
+// laplace and variational are the values of FitOptions.Inference.
+const laplace, variationally = "laplace", "variational"
+
+// variational tells whether the posterior is the Gaussian with the largest lower bound on the evidence.
+func (o *FitOptions) variational() bool { return o.Inference == variationally }
+
 // inWeights tells whether the answers come from a posterior over the parameters.
 func (o *FitOptions) inWeights() bool { return o.Structure != "" || o.Predictive == "bnn" }
 

@@ -105,7 +105,13 @@ type FitOptions struct {
 	LabelSmoothing *float64
 	Prior          Prior
 	Method         Method
-	NoiseVariance  *float64 // σ² of a Gaussian; nil is the model's, else by leave-one-out
+	// Inference says how the posterior is found at the prior precision of the answers: "laplace", by the curvature at one
+	// point; or "variational", the Gaussian with the largest lower bound on the evidence of the linearized model (E26). It
+	// takes method exact or parameters, or structure full, block or diag, a log-concave likelihood, and about as many fits
+	// as it has iterations. Its mean is that of the answers, as with Refit. With AtTheta, Evidence has its bound beside the
+	// evidences. "" is laplace.
+	Inference     string
+	NoiseVariance *float64 // σ² of a Gaussian; nil is the model's, else by leave-one-out
 	// Standardize says what is done to the inputs before the network, by the training rows, which is wrong
 	// for a network that does so itself: yes, less their mean over their deviation; sample, with deviations over N − 1;
 	// robust, less their median over their interquartile range; minmax and signed, by their range to 0 to 1 and −1 to 1;

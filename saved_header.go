@@ -78,6 +78,7 @@ type savedHeader struct {
 	Inputs       bool         `json:"inputs"`                   // the training inputs are inside
 	Bundle       bool         `json:"bundle,omitempty"`         // the network is inside too, and nothing else is needed
 	Without      bool         `json:"without_inputs,omitempty"` // of the training inputs those of the inducing rows alone are inside
+	Targets      string       `json:"targets,omitempty"`        // fingerprint of those of the training rows, of variational inference
 	Network      bool         `json:"network"`                  // the mean is the network's output; files of older versions have the mean of their posterior
 	Split        int          `json:"split"`                    // --split, -1 where there was none
 	Scaling      savedScaling `json:"scaling"`
@@ -203,6 +204,7 @@ func openSaved(ctx context.Context, c *job.Job, path string, kind fileKind, f *a
 	}
 	possible := isLikelihood(h.Likelihood) && slices.Contains(methods, fit.Method) && h.Prior > 0 &&
 		(h.Noise > 0 || !hasNoise(likelihoodNamed(h.Likelihood))) && h.Bound >= gp.None && h.Bound <= gp.Upper &&
+		(fit.Inference == variationally) == (fit.ELBO != nil) && (fit.Inference == "" || fit.ELBO != nil && slices.Contains(refinable, fit.Method)) &&
 		isSparse(fit.Method) == (len(h.Inducing) > 0) && (fit.Method == "kept") == (fit.Certificate != nil) &&
 		(k == nil || ok(k.Scale) && ok(k.NoiseScale) && ok(k.Temperature) && k.Temperature <= 1 && shifts(k.Shift) && k.LOO != nil && (k.HeldOut != nil) == (k.Method == "heldout"))
 	if v.classWeights, err = parseClassWeights(h.ClassWeights); err != nil {

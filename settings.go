@@ -1,6 +1,7 @@
 package funcgp
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -35,6 +36,7 @@ var settings = []setting{
 		return h.Fit.Match.Used
 	}},
 	{flag: "refit", fitted: func(h *savedHeader) string { return strconv.FormatBool(!h.Network) }},
+	{flag: "inference", fitted: func(h *savedHeader) string { return cmp.Or(h.Fit.Inference, laplace) }},
 	{flag: "tune-prior"},
 	{flag: "train-count"}, // these two by agreeRows
 	{flag: "train-index"},

@@ -124,10 +124,14 @@ func (f *fit) kernelAt() func(factor float64) (ntk.Kernel, error) {
 	}
 }
 
+// refitted tells whether the mean of the answers is that of the posterior, with --refit or of variational inference, and
+// not the network's output.
+func (f *fit) refitted() bool { return f.asked.Refit || f.asked.variational() && !f.asked.AtTheta }
+
 // mean returns the kind of mean of a posterior whose sites are at the mode: the network's output, or the sum
 // over training examples where FitOptions.Refit asks for it.
 func (f *fit) mean() gp.Mean {
-	if !f.atTheta && f.asked.Refit {
+	if !f.atTheta && f.refitted() {
 		return gp.LinearGaussian
 	}
 	return f.meanAtTheta()
@@ -330,14 +334,14 @@ func (f *fit) setNoise(factor float64, from option.Text) error {
 }
 
 // remark notes at which precision the posterior answers if that is not the stated one, and how much of the
-// network's output the refit leaves unexplained.
-func (f *fit) remark(q *solution) {
+// network's output the refit, whose sites are given, leaves unexplained.
+func (f *fit) remark(q *solution, refit *gp.Sites) {
 	s := f.settled
 	if s == nil {
 		return
 	}
 	q.settled = s
-	s.match.Refit = result.Float(q.Dual.Sites().LogLik)
+	s.match.Refit = result.Float(refit.LogLik)
 	if f.outputs != nil { // which parts of a pass do not have
 		network, rows := f.outputs, q.given()
 		if rows != nil {
@@ -345,7 +349,7 @@ func (f *fit) remark(q *solution) {
 		} else {
 			rows = dense.Range(f.problem.Examples.Train.Len())
 		}
-		f.measure(q.Dual.Sites(), network, weightsAt(f.problem, rows))
+		f.measure(refit, network, weightsAt(f.problem, rows))
 	}
 	if f.quiet {
 		return

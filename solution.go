@@ -52,6 +52,7 @@ type solution struct {
 	gradient      float64 // norm of the gradient of the MAP objective at θ*
 	preflight     *result.Preflight
 	Evidence      gp.Evidence
+	elbo          *result.ELBO // of variational inference; nil for Laplace's
 	traceError    float64
 	Tuning        *result.Tuning // nil without --tune-prior
 	approximation *result.Approximation
@@ -123,6 +124,11 @@ func (f *fit) finish(ctx context.Context, q *solution, err error) (*solution, er
 	if err == nil {
 		q, err = f.settleNoise(ctx, q)
 	}
+	var refit *gp.Sites
+	if err == nil && q.Dual != nil {
+		refit = q.Dual.Sites()
+		err = f.refine(ctx, q)
+	}
 	f.con.Clear()
 	if err != nil {
 		return nil, explainError(f.problem.Examples.Train, err)
@@ -133,7 +139,7 @@ func (f *fit) finish(ctx context.Context, q *solution, err error) (*solution, er
 			return linearize.WarningOf(err).Code == "kept-short" // which warnShort has said in the words of flags
 		})...)
 	}
-	f.remark(q)
+	f.remark(q, refit)
 	how := f.asked.Calibrate
 	if how != "skip" && q.Dual != nil {
 		err = q.detect(ctx, f.con, q.Problem, false)
@@ -160,6 +166,11 @@ func (f *fit) start() error {
 		return job.FullErrorf("{predictive=linear} is for classes, counts and one noise variance, but %s has the %s likelihood; leave it out", p.Model.Name, lik.Name())
 	case hasNoise(lik) && o.Structure != "" && o.Structure != "full":
 		return job.FullErrorf("{predictive=linear} takes the mean of the whole regression, so that {structure=%s} has none; leave it out, or give {structure=full}", o.Structure)
+	}
+	if o.variational() {
+		if err := notConcave(p.Task.Likelihood); err != nil {
+			return err
+		}
 	}
 	var err error
 	if o.Calibrate = cmp.Or(o.Calibrate, "loo"); o.AtTheta {
@@ -219,7 +230,7 @@ func (f *fit) setPrecision(precision float64) error {
 // in closed form.
 func (f *fit) posterior(dual fitted) *solution {
 	q := &solution{Problem: f.problem, checkpoint: f.asked.Checkpoint, Dual: dual, Kernel: f.kernel, How: methodUsed{Name: f.asked.Method.Name, selection: f.asked.Method.Select, mean: f.mean()},
-		asked: f.asked, prior: f.prior, precision: f.precision, predictive: f.asked.Predictive, network: !f.atTheta && !f.asked.Refit, refitted: f.asked.Refit,
+		asked: f.asked, prior: f.prior, precision: f.precision, predictive: f.asked.Predictive, network: !f.atTheta && !f.refitted(), refitted: f.refitted(),
 		gradient: f.gradientNorm, Tuning: f.tuning, preflight: f.preflight}
 	closed, ok := dual.(interface {
 		EvidenceRefit() gp.Evidence
@@ -349,6 +360,9 @@ func (q *solution) Report(p *problem, warnings linearize.Warnings) result.Fit {
 		LogLikelihood: result.Float(q.Evidence.LogLik), Scatter: result.Float(q.Evidence.Scatter), Calibration: calibration, Tuning: q.Tuning, Approximation: q.approximation, Certificate: q.certificate,
 		PriorPrecisionOrigin: q.precisionFrom(p).In(p.Words), Preflight: q.preflight, Preprocessing: p.Preprocessing(), Loss: p.LossReport(), Grouped: p.Task.Grouping.Report()}
 	r.Warnings, r.Remarks = result.Remarks(warnings)
+	if r.ELBO = q.elbo; r.ELBO != nil {
+		r.Inference = variationally
+	}
 	if r.Predictive = q.predictive; q.weights != nil {
 		r.Structure = q.structure.String()
 		if q.bnn != nil {

@@ -23,6 +23,9 @@ func (q *solution) header(ctx context.Context, r result.Fit) (savedHeader, func(
 	head := savedHeader{Rows: job.FormatRows(e.Train.Index), Likelihood: t.Likelihood.Name(), Classes: classes, ClassNames: slices.Concat(names, t.LabelNames), Grouped: t.Grouping.Report(), Noise: t.Noise,
 		Prior: q.precision, ClassWeights: t.ClassWeightsText(), Smoothing: t.Loss.Smoothing, Seed: p.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
 		Bound: q.Evidence.Bound, Fit: q.fileFit(p, r), Split: p.Split(), Scaling: e.Scaling.Saved(), Network: q.network}
+	if q.elbo != nil {
+		head.Targets = fingerprint(e.Train)
+	}
 	prior, writePrior := t.SavedPrior(p.Model, q.precision)
 	head.GroupedPrior = prior
 	var err error
@@ -200,8 +203,8 @@ func load(ctx context.Context, c *job.Job, p *problem) (*solution, error) {
 	}
 	q := &solution{Problem: p, network: h.Network, refitted: f.Refit, prior: prior, Kernel: ntk.New(prior, p.Model.Net.Theta()), How: how,
 		precision: h.Prior, gradient: float64(f.GradientNorm),
-		Evidence:   gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter), Bound: h.Bound},
-		traceError: float64(f.TraceError), approximation: f.Approximation, certificate: f.Certificate, Tuning: f.Tuning, preflight: f.Preflight}
+		Evidence: gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter), Bound: h.Bound},
+		elbo:     f.ELBO, traceError: float64(f.TraceError), approximation: f.Approximation, certificate: f.Certificate, Tuning: f.Tuning, preflight: f.Preflight}
 	if f.Match != nil {
 		q.settled = &settlement{stated: float64(*f.StatedPrecision), match: *f.Match, why: option.Text(f.Match.Why)}
 	}
@@ -216,6 +219,11 @@ func load(ctx context.Context, c *job.Job, p *problem) (*solution, error) {
 	}
 	// Linearize the training examples as the method needs them, and read the posterior.
 	l := &loading{solution: q, con: c, problem: p, targets: p.TrainTargets()}
+	if q.elbo != nil { // E r of the targets is at no point where r could be compared
+		if l.targets = nil; h.Targets != fingerprint(p.Examples.Train) {
+			return nil, &store.Error{File: v.path, Problem: "the targets of its training rows are others", Remedy: "give {data} with those that it was fitted to, or fit it again"}
+		}
+	}
 	if l.x, err = p.TrainingExamples(ctx, s.whole || s.held == nil && p.KeepsJacobian()); err != nil {
 		return nil, explainError(p.Examples.Train, err)
 	}
@@ -341,7 +349,7 @@ func (q *solution) Again(ctx context.Context, c *job.Job, p *problem, flag optio
 	if was.Calibration != nil {
 		calibrate = was.Calibration.Method
 	}
-	out, err := solve(ctx, c, p.At(q.precision), &FitOptions{Method: again(&was), Refit: was.Refit, Prior: Prior{At: atStated}, Calibrate: calibrate})
+	out, err := solve(ctx, c, p.At(q.precision), &FitOptions{Method: again(&was), Refit: was.Refit, Inference: was.Inference, Prior: Prior{At: atStated}, Calibrate: calibrate})
 	if err != nil {
 		return nil, err
 	}

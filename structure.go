@@ -32,7 +32,7 @@ func (f *fit) overParameters(ctx context.Context) (*solution, error) {
 	}
 	o := &weightspace.Options{Mean: f.meanAtTheta(), Limits: p.Bounds(f.con)}
 	sites := f.sites
-	if f.asked.Refit {
+	if f.asked.Refit && !f.asked.variational() {
 		found, err := mode.Find(ctx, f.source, p.TrainTargets(), f.prior, f.theta, &mode.Options{Limits: linearize.Limits{Progress: f.con.Show}})
 		if err != nil {
 			return nil, err
@@ -41,16 +41,20 @@ func (f *fit) overParameters(ctx context.Context) (*solution, error) {
 		// The mean of the linear-Gaussian model at the mode is the mode.
 		sites, o.Center, o.Mean = found.Sites, found.Theta, gp.Network
 	}
-	w, err := weightspace.FitStructure(ctx, structure, f.source, sites, f.prior, f.theta, o)
+	q := f.posterior(nil)
+	q.structure = structure
+	if f.asked.variational() {
+		err = f.refineStructure(ctx, q)
+	} else if q.weights, err = weightspace.FitStructure(ctx, structure, f.source, sites, f.prior, f.theta, o); err == nil {
+		q.Evidence = q.weights.EvidenceAtTheta()
+		f.con.Warn(q.weights.Warnings()...)
+	}
 	f.con.Clear()
 	if err != nil {
 		return nil, err
 	}
-	f.con.Warn(w.Warnings()...)
-	q := f.posterior(nil)
-	q.weights, q.structure, q.Evidence = w, structure, w.EvidenceAtTheta()
 	if q.predictive == "bnn" {
-		q.bnn = weightspace.NewBNN(p.Model.Net, w)
+		q.bnn = weightspace.NewBNN(p.Model.Net, q.weights)
 		q.bnn.Samples, q.bnn.Seed = cmp.Or(f.asked.Samples, 1000), p.Seed
 	}
 	return q, f.con.EndPart(ctx, "kernel")

@@ -27,7 +27,7 @@ func isAt(text string) bool {
 // agree with it.
 func (o *FitOptions) checkWays(file string) error {
 	for _, one := range []struct{ name, value string }{{"method", o.Method.Name}, {"select", o.Method.Select}, {"tune-prior", o.Prior.Tune},
-		{"structure", o.Structure}, {"predictive", o.Predictive}, {"calibrate", o.Calibrate}} {
+		{"inference", o.Inference}, {"structure", o.Structure}, {"predictive", o.Predictive}, {"calibrate", o.Calibrate}} {
 		if values := option.Values(one.name); one.value != "" && !slices.Contains(values, one.value) && (one.name != "calibrate" || one.value != "skip") {
 			return job.NotOneOf(one.name, one.value, values)
 		}
@@ -45,7 +45,10 @@ func (o *FitOptions) checkWays(file string) error {
 	if err := o.checkParameters(file); err != nil || file != "" {
 		return err
 	}
-	return o.checkMethod()
+	if err := o.checkMethod(); err != nil {
+		return err
+	}
+	return o.checkInference()
 }
 
 // checkMethod returns an error for options that the method or the prior does not support.

@@ -98,6 +98,8 @@ func savedCases(t *testing.T) (cases []savedCase) {
 	}
 	add(savedCase{name: "inputs", table: "exact", classes: 2, targets: 1}, funcgp.Model{}, digits, nil,
 		funcgp.SaveOptions{Inputs: true})
+	add(savedCase{name: "variational", table: "exact", classes: 2, targets: 1}, funcgp.Model{}, digits,
+		&funcgp.FitOptions{Inference: "variational"}, funcgp.SaveOptions{})
 	m, d, o := rowsInMemory(t)
 	o.Method = funcgp.Method{Name: "parameters"}
 	add(savedCase{name: "parameters", table: "parameters", targets: 1}, m, d, o, funcgp.SaveOptions{Bundle: true})

@@ -50,7 +50,7 @@ func (s *acquireVerb) add(c *cobra.Command) {
 	f.IntVar(&s.top, "top", 20, "list the first `K` rows")
 	f.IntVar(&s.batch, "batch", 0, "choose a batch of `B` rows; 0 for none")
 	f.StringVar(&s.csv, "csv", "", "write the scores of all rows as a table to `FILE`")
-	flags.Method(c, "at", "refit", "tune-prior", "posterior")
+	flags.Method(c, "at", "refit", "inference", "tune-prior", "posterior")
 }
 
 func (s *acquireVerb) run(ctx context.Context, c *console.Console) error {

@@ -65,7 +65,7 @@ func (s *auditVerb) add(c *cobra.Command) {
 	f.StringVar(&s.html, "html", "", "write the lists as a page to `FILE`")
 	f.StringVar(&s.csv, "csv", "", "write the scores of all training rows as a table to `FILE`")
 	s.part.add(c, "score part `I/N` of the training rows, 0/N to N-1/N, for gpexplain merge")
-	flags.Method(c, "at", "refit", "tune-prior", "posterior", "calibrate")
+	flags.Method(c, "at", "refit", "inference", "tune-prior", "posterior", "calibrate")
 }
 
 func (s *auditVerb) run(ctx context.Context, c *console.Console) error {

@@ -36,7 +36,7 @@ used for, and by whom, is for its authors to add.`,
 
 func (s *cardVerb) add(c *cobra.Command) {
 	c.Flags().StringVarP(&s.out, "out", "o", "", "write to `FILE` instead of standard output")
-	flags.Method(c, "at", "refit", "posterior")
+	flags.Method(c, "at", "refit", "inference", "posterior")
 }
 
 func (s *cardVerb) run(ctx context.Context, c *console.Console) error {

@@ -91,5 +91,5 @@ func (s *evidenceVerb) add(c *cobra.Command) {
 	f.BoolVar(&o.KeepNoise, "keep-noise", false, "with --optimize: keep the noise variance of the gaussian likelihood")
 	f.StringVarP(&o.PriorFile, "out", "o", "", "with --optimize: write the prior that was found to `FILE`, for --prior")
 	f.StringVar(&s.html, "html", "", "write the evidence over the prior precision as a page to `FILE`")
-	flags.Method(c, "posterior")
+	flags.Method(c, "inference", "posterior")
 }

@@ -65,7 +65,7 @@ gradient cannot be written in ONNX, is refused by their names.`,
 
 func (s *exportVerb) add(c *cobra.Command) {
 	f := c.Flags()
-	flags.Method(c, "at", "refit", "tune-prior", "posterior", "calibrate")
+	flags.Method(c, "at", "refit", "inference", "tune-prior", "posterior", "calibrate")
 	f.String("structure", "", "take the posterior over the parameters with the `STRUCTURE` full, "+
 		"block (a block a layer), last-layer or subnetwork")
 	f.StringVarP(&s.out, "out", "o", "", "write the graph to `FILE`; needed")

@@ -91,7 +91,7 @@ and the data are needed again, and must be the same.`,
 func (s *fitVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVarP(&s.out, "out", "o", "", "write the posterior to `FILE`; needed")
-	flags.Method(c, "at", "refit", "calibrate", "tune-prior")
+	flags.Method(c, "at", "refit", "inference", "calibrate", "tune-prior")
 	f.StringVar(&s.checkpoint, "checkpoint", "", "keep the state of --method nystrom in `FILE` while it passes over the data, or the choice of rows and the refit of --method kept, and go on from there where it exists; where memory was short of the rows that --within takes, it stays for a fit with more")
 	f.BoolVar(&s.inputs, "with-inputs", false, "put the training inputs into the file, so that the training data are not needed again")
 	f.BoolVar(&s.bundle, "bundle", false, "put the network and the training inputs into the file, so that it answers on a machine that has nothing else; it then holds personal data if the training rows do, but no paths")
@@ -135,7 +135,7 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 	return printSaved(c, r)
 }
 
-// fit fits a posterior, or fits the posterior of a file again with other training rows.
+// fit fits a posterior, or that of a file again with other training rows.
 func (s *fitVerb) fit(ctx context.Context, c *console.Console) (*funcgp.Posterior, error) {
 	if s.common.File == "" {
 		return s.common.Posterior(ctx, func(o *funcgp.FitOptions) { o.Checkpoint = s.checkpoint })

@@ -69,6 +69,7 @@ var words = map[string][]string{
 	"--normalized-apart": {"", "=x"},
 	"--g-prior":          {"", "=false"},
 	"--keep-noise":       {"", "=false"},
+	"--inference":        {"laplace", "variational", "x"},
 	"--form":             {"refit", "held-sites", "linear-gaussian", "at-theta", "x", ""},
 	"--posterior":        {"tiny.gp", "moons.gp", "junk.csv", "none.gp", ".", ""},
 	"--checkpoint":       {"out.part", "moons.gp", "none/out.part", ".", ""},

@@ -38,7 +38,7 @@ func (s *importancesVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	f.IntVar(&s.top, "top", 20, "list `K` training examples")
 	f.StringVar(&s.html, "html", "", "write the list and the sorted curve as a page to `FILE`")
-	flags.Method(c, "at", "refit", "posterior")
+	flags.Method(c, "at", "refit", "inference", "posterior")
 }
 
 func (s *importancesVerb) run(ctx context.Context, c *console.Console) error {

@@ -93,7 +93,7 @@ training rows, and the probability is at least P, whatever was trained how.`,
 func (s *predictVerb) add(c *cobra.Command) {
 	f := c.Flags()
 	flags.Rows(c, &s.which, "predict", "all")
-	flags.Method(c, "at", "refit", "tune-prior", "posterior", "structure", "predictive", "calibrate")
+	flags.Method(c, "at", "refit", "inference", "tune-prior", "posterior", "structure", "predictive", "calibrate")
 	flags.OptionalFloat(c, &s.coverage, "coverage")
 	s.coder.Add(c, false)
 	f.StringVar(&s.link, "link", "", "`METHOD` from outputs to probabilities: exact, qmc (quasi–Monte Carlo over the whole covariance of a softmax), probit, mc or bridge (default exact for one output, otherwise qmc)")
@@ -144,7 +144,7 @@ func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 	return s.predict(ctx, c, post, rows)
 }
 
-// predict writes the predictions of rows, and their summary, in every form that was asked for.
+// predict writes the predictions of rows, and what they say together, in every form that was asked for.
 func (s *predictVerb) predict(ctx context.Context, c *console.Console, post *funcgp.Posterior, rows *funcgp.Rows) error {
 	o := &funcgp.PredictOptions{Link: s.link, Samples: s.samples}
 	if s.coverage != nil {

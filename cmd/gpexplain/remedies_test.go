@@ -252,7 +252,7 @@ func (r *remedyReader) flags(text string) (remedies [][]edit) {
 
 // remedyValues are words that a message lists after the first value of a flag.
 var remedyValues = map[string][]string{
-	"method": option.Values("method"), "calibrate": option.Values("calibrate"), "structure": option.Values("structure"), "likelihood": option.Values("likelihood"),
+	"method": option.Values("method"), "calibrate": option.Values("calibrate"), "structure": option.Values("structure"), "inference": option.Values("inference"), "likelihood": option.Values("likelihood"),
 	"select": {"uniform", "stratified", "trace", "greedy"}, "schedule": {"step", "plateau"},
 }
 

@@ -127,6 +127,7 @@ func TestFlagsOfSavedPosterior(t *testing.T) {
 			{"prior-precision", "3.0", "4"},
 			{"at", "match", "stated"},
 			{"refit", "false", "true"},
+			{"inference", "laplace", "variational"},
 			{"calibrate", "loo", "heldout"},
 			{"standardize", "auto", "yes"},
 			{"outputs", "", "all"},

@@ -73,7 +73,7 @@ func (s *serveVerb) add(c *cobra.Command) {
 	f.DurationVar(&s.owner.idle, "idle-timeout", 0, "end after `TIME`, such as 10m, without a request")
 	f.StringVar(&s.decisions, "decisions", "", "append a line of JSON to `FILE` for each answer before it is given")
 	f.StringSliceVar(&s.hosts, "host", nil, "`NAMES`, beside localhost and addresses, by which pages and programs ask for this server; * is any")
-	flags.Method(c, "at", "refit", "tune-prior", "posterior", "calibrate")
+	flags.Method(c, "at", "refit", "inference", "tune-prior", "posterior", "calibrate")
 }
 
 func (s *serveVerb) check(c *cobra.Command) error {
@@ -178,9 +178,8 @@ func (s *serveVerb) listen(ctx context.Context) (net.Listener, error) {
 	return l, nil
 }
 
-// listenSocket listens on a Unix socket that only its user may use. The socket is made in a new folder, so that
-// nobody can connect before its mode is set, and then replaces any socket at path on which no program listens.
-// Close removes it.
+// listenSocket listens on a Unix socket that its user alone may use. It is made in a folder of its own, so that nobody
+// reaches it before, and takes the place of a socket on which nobody listens. Close removes it.
 func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode().Type() != os.ModeSocket {
@@ -208,32 +207,31 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	if err != nil {
 		return nil, errors.Join(job.CauseOf(err), l.Close())
 	}
-	created, err := os.Lstat(path)
-	return &socket{l, path, created}, err
+	is, err := os.Lstat(path)
+	return &socket{l, path, is}, err
 }
 
 // A socket is a listener on a Unix socket.
 type socket struct {
 	net.Listener
-	path    string
-	created os.FileInfo
+	path string
+	is   os.FileInfo
 }
 
-// Close implements net.Listener. It removes the socket's file, unless another file has taken its place.
+// Close implements net.Listener: it removes the socket, unless another is there by now.
 func (s *socket) Close() error {
-	removeOwn(s.path, s.created)
+	removeOwn(s.path, s.is)
 	return s.Listener.Close()
 }
 
-// writePortFile writes a file that only its user may read. remove removes the file, unless another file has
-// taken its place.
+// writePortFile writes a file that its user alone may read, which remove removes unless another is there by then.
 func writePortFile(path string, addr net.Addr, token string) (remove func(), err error) {
 	remove = func() {}
 	f, err := os.CreateTemp(filepath.Dir(path), ".port")
 	if err != nil {
 		return remove, option.Errorf("{port-file=%s}: %w; give another path", path, job.CauseOf(err))
 	}
-	created, err := f.Stat()
+	is, err := f.Stat()
 	if err == nil {
 		err = json.NewEncoder(f).Encode(map[string]string{"address": addr.String(), "token": token})
 	}
@@ -245,17 +243,17 @@ func writePortFile(path string, addr net.Addr, token string) (remove func(), err
 		_ = os.Remove(f.Name()) // of no use to anybody
 		return remove, option.Errorf("{port-file=%s}: %w; give another path", path, job.CauseOf(err))
 	}
-	return func() { removeOwn(path, created) }, nil
+	return func() { removeOwn(path, is) }, nil
 }
 
-// removeOwn removes the file that was created at path, unless another file has taken its place.
-func removeOwn(path string, created os.FileInfo) {
-	if now, err := os.Lstat(path); err == nil && os.SameFile(created, now) {
+// removeOwn removes a file, unless another is there by now.
+func removeOwn(path string, is os.FileInfo) {
+	if now, err := os.Lstat(path); err == nil && os.SameFile(is, now) {
 		_ = os.Remove(path) // whoever asks finds nobody there
 	}
 }
 
-// cause returns the cause of an error of package net without the address, which the caller's message contains.
+// cause is an error of package net without the address, which the message has.
 func cause(err error) error {
 	if op, ok := err.(*net.OpError); ok {
 		return op.Err
@@ -263,7 +261,7 @@ func cause(err error) error {
 	return err
 }
 
-// announce prints the address of the page as soon as the server can answer.
+// announce says where the page is, once it can be asked for.
 func (s *serveVerb) announce(c *console.Console, addr net.Addr) error {
 	what, name, at := "", "url", fmt.Sprintf("http://%s/", addr)
 	if s.socket != "" {

@@ -225,6 +225,7 @@ func (p *EvidencePage) WriteText(out io.Writer, _ int) error {
 		line("log evidence, linear-Gaussian", e.LinearGaussian)
 		line("log evidence, refit", e.Refit)
 		line("log evidence, refit, sites held", e.HeldSites)
+		elboText(w, e.ELBO)
 		if e.Prior != nil {
 			fmt.Fprintf(w, "prior variances\t%s\n", clean(PriorText(e.Prior)))
 		} else {

@@ -151,6 +151,8 @@ func assumptions(f *result.Fit) []fact {
 	}
 	posterior := "at the trained parameters (Laplace)"
 	switch {
+	case f.Inference != "":
+		posterior = "the Gaussian with the largest lower bound on the evidence of the linearized model (variational)"
 	case f.Refit:
 		posterior = "at the optimum of the linearized model (refit)"
 	case f.Match != nil:

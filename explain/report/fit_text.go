@@ -25,9 +25,17 @@ func FitText(w io.Writer, f *result.Fit) {
 		fmt.Fprintf(w, "prior precision\t%.4g\n", float64(f.PriorPrecision))
 	}
 	fmt.Fprintf(w, "log evidence\t%.6g%s\n", float64(f.LogEvidence), boundText(f))
+	elboText(w, f.ELBO)
 	ApproximationText(w, f)
 	if f.Calibration != nil {
 		fmt.Fprintf(w, "calibration\t%s\n", calibrationLine(f.Calibration))
+	}
+}
+
+// elboText writes the bound of variational inference by its parts as a line of a table.
+func elboText(w io.Writer, e *result.ELBO) {
+	if e != nil {
+		fmt.Fprintf(w, "ELBO\t%.6g = E log likelihood %.6g − KL %.6g\n", float64(e.Value), float64(e.ExpectedLogLikelihood), float64(e.KL))
 	}
 }
 

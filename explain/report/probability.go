@@ -26,7 +26,7 @@ func (v *view) reached(k int) string {
 	}
 	r := v.page.Report
 	if plain := v.untempered(k); !math.IsNaN(plain) {
-		step("refit", plain)
+		step(r.Fit.Mean(), plain)
 	}
 	how := "averaged over the networks that fit the training data"
 	switch x := r.Prediction.Calibration; {
@@ -105,7 +105,7 @@ func (v *view) explains() string {
 	}
 	of, what := "of the network", "f, explained below, stands"
 	if v.page.Report.Fit.Refit {
-		of = "of the refit"
+		of = "of the " + v.page.Report.Fit.Mean()
 	} else if v.networks() > 1 {
 		of = "of the mean output"
 	}

@@ -324,6 +324,9 @@ func (v *view) closing(s *section) string {
 		return fmt.Sprintf("f is the mean output of the %d networks as trained, and every number the mean over them. Prior mean and contributions are those of the refits, the linearized models at their optimum for the training rows. The remainder is %s.", k, remainderMeaning)
 	}
 	f := &v.page.Report.Fit
+	if f.Inference != "" {
+		return "Prior mean and contributions add up to the mean of the variational posterior of the linearized model, which is the prediction; the remainder is 0."
+	}
 	if f.Refit {
 		return "Prior mean and contributions add up to the refit, the linearized model at its optimum for the training rows, which is the prediction; the remainder is 0."
 	}

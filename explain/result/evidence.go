@@ -32,6 +32,8 @@ type Evidence struct {
 
 	Certificate *Certificate `json:"certificate,omitempty"` // of kept
 
+	ELBO *ELBO `json:"elbo,omitempty"` // with variational inference
+
 	Fit   Fit            `json:"-"` // of the posterior at the trained parameters
 	Curve *EvidenceCurve `json:"-"` // nil unless it was asked for
 }

@@ -113,6 +113,9 @@ type Fit struct {
 	Warnings       Warnings `json:"warnings"`
 	Remarks        Warnings `json:"remarks,omitempty"` // how the network was read and the fit chosen, where nothing is wrong
 
+	Inference string `json:"inference,omitempty"` // variational; empty is laplace
+	ELBO      *ELBO  `json:"elbo,omitempty"`      // of variational inference, which log_evidence is; else nil
+
 	Structure  string `json:"structure,omitempty"`  // of the precision of the parameters, with the method weights
 	Predictive string `json:"predictive,omitempty"` // bnn or linear; empty is glm, the predictive of the linearized network
 	Draws      int    `json:"draws,omitempty"`      // of the parameters, with the predictive bnn
@@ -132,6 +135,22 @@ type Fit struct {
 	Approximation *Approximation `json:"approximation,omitempty"` // nil for an exact posterior
 	Certificate   *Certificate   `json:"certificate,omitempty"`   // nil where no rows are left out
 	Tuning        *Tuning        `json:"tuning,omitempty"`        // nil where the precision was given
+}
+
+// ELBO is the lower bound on the log evidence that variational inference makes largest (E26), with its parts:
+// Value = ExpectedLogLikelihood − KL.
+type ELBO struct {
+	Value                 Float `json:"value"`
+	ExpectedLogLikelihood Float `json:"expected_log_likelihood"` // Σ w_i E log p(y_i|f_i), f ~ q
+	KL                    Float `json:"kl"`                      // KL(q‖p), of the posterior q from the prior
+}
+
+// Mean names the function that is the mean where Refit is set.
+func (f *Fit) Mean() string {
+	if f.Inference != "" {
+		return "variational mean"
+	}
+	return "refit"
 }
 
 // Loss describes how the training loss differs from −log p of the labels. The posterior is fitted to the

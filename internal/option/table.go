@@ -61,6 +61,10 @@ var Table = []Option{
 		Help: "`M` inducing examples of --method subset or nystrom, or with --select strength inducing rows (default as " +
 			"many as have 2000 outputs)"},
 	{Name: "inducing-file"},
+	{Name: "inference", Go: "FitOptions.Inference", Default: "laplace", Values: []string{"laplace", "variational"}, Kept: true,
+		Help: "find the posterior at the prior precision of the answers by `HOW`: laplace, by the curvature at one point; " +
+			"or variational, the Gaussian with the largest lower bound on the evidence, of --method exact or " +
+			"parameters, or of --structure full, block or diag, whose mean is the mean of the answers as with --refit"},
 	{Name: "influence", Go: "ExplainOptions.Influence"},
 	{Name: "init"},
 	{Name: "input", Python: "X"},

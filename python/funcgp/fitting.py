@@ -40,6 +40,7 @@ def fit(
     within: Optional[float] = None,
     select: Optional[str] = None,
     refit: bool = False,
+    inference: Optional[str] = None,
     calibrate: Optional[str] = None,
     standardize: Optional[str] = None,
     input_mean: Any = None,
@@ -70,6 +71,8 @@ def fit(
     class_names   in the order of the outputs (default the words of y, sorted); of several labels a row, y N×C of 0 and
                   1, the names of these (default target_names)
     columns, ids  names of features and rows (default those of a DataFrame X; columns of these names are taken from it)
+    inference     how the posterior is found at that prior: "laplace" (default), or "variational", the Gaussian with the
+                  largest lower bound on the evidence, which is evidence()["elbo"]
     target_names  names of the targets (default those of a Series or DataFrame y)
     row_weights   of the rows in the loss, numbers of 0 or more: a row of weight 2 counts as two equal rows
     output, bind  of an ONNX file: the tensor to take, and what is open, such as {"height": 48, "sr": 16000, "state": 0}
@@ -87,6 +90,7 @@ def fit(
         within=within,
         select=select,
         refit=refit,
+        inference=inference,
         calibrate=calibrate,
         standardize=standardize,
         input_mean=input_mean,

@@ -285,6 +285,7 @@ class Posterior:
             "prior_precision",
             "prior_precision_origin",
             "gradient_norm",
+            "elbo",
         )
         return Report({name: fit[name] for name in members if name in fit})
 

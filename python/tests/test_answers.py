@@ -90,6 +90,14 @@ class TestAnswers(unittest.TestCase):
         self.assertAlmostEqual(v["log_evidence"], v["log_likelihood"] - 0.5 * v["scatter"] - 0.5 * v["log_det"], 6)
         self.assertEqual(self.a.audit()["examples"], 40)
 
+    def test_inference(self):
+        with funcgp.fit(network(), self.X, self.y, inference="variational", progress=False) as q:
+            v = q.evidence()
+            bound = v["elbo"]
+            self.assertEqual(v["log_evidence"], bound["value"])
+            self.assertAlmostEqual(bound["value"], bound["expected_log_likelihood"] - bound["kl"], 9)
+            self.assertGreater(len(q.explain(self.X[0]).terms), 0)
+
     def test_frames(self):
         try:
             import pandas
@@ -206,6 +214,7 @@ class TestAnswers(unittest.TestCase):
             (dict(select="strength", method="subset"), 'select="strength" is for method="nystrom": a subset'),
             (dict(within=-1, method="kept"), "within=-1 must be above 0, and at most"),
             (dict(within=0.1, method="nystrom", tune_prior="loo"), 'is not for tune_prior="loo"; give method="kept"'),
+            (dict(inference="variational", method="kept"), 'inference="variational" is for method exact or parameters'),
             (dict(workers=0), "workers=0 must be 1 to"),
             (dict(at="stated", tune_prior="loo"), "at and tune_prior exclude each other: both say"),
             (dict(standardize="magic"), 'standardize "magic" must be auto, yes'),

@@ -194,7 +194,7 @@ func CheckProblem(c *cobra.Command, s *Common) error {
 	}
 	// What says how a verb comes by its posterior is among the options too, to be compared with the file of a posterior.
 	given := map[string]any{"method": &o.Method.Name, "select": &o.Method.Select, "at": &o.Prior.At, "tune-prior": &o.Prior.Tune,
-		"calibrate": &o.Calibrate, "structure": &o.Structure, "predictive": &o.Predictive, "inducing": &o.Method.Inducing, "samples": &o.Samples,
+		"calibrate": &o.Calibrate, "inference": &o.Inference, "structure": &o.Structure, "predictive": &o.Predictive, "inducing": &o.Method.Inducing, "samples": &o.Samples,
 		"within": &o.Method.Within, "certify": &o.Method.Certify, "refit": &o.Refit}
 	set.Visit(func(f *pflag.Flag) {
 		if to, ok := given[f.Name].(*string); ok {
