@@ -55,8 +55,8 @@ func (b blockDiag) block(n int) []float64 {
 	return b.blocks[n*b.c*b.c : (n+1)*b.c*b.c]
 }
 
-// wide is the number of outputs from which a matrix product multiplies rows by
-// blocks: then C² multiply-adds for each row and block outweigh its overhead.
+// wide is the smallest number of outputs for which rows are multiplied by blocks with a matrix product. With so
+// many, the C² multiply-adds for each row and block outweigh its overhead.
 const wide = 32
 
 // isWide tells whether the blocks are full and large.
@@ -76,11 +76,11 @@ func (b blockDiag) mul(ctx context.Context, a blas64.General) error {
 	return b.mulMixed(ctx, a)
 }
 
-// fewRows is the number of rows from which mulMixed takes less time than mulRow, with 10 outputs; with 2 it is 6, with 30 it
-// is 24.
+// fewRows is the smallest number of rows for which mulMixed is faster than mulRow, measured with 10 outputs.
+// With 2 outputs that number is 6, and with 30 it is 24.
 const fewRows = 16
 
-// mulMixed is mul through the transposes of some rows by some columns, whose rows it mixes.
+// mulMixed does what mul does, through the transposes of blocks of a that have some rows and some columns.
 func (b blockDiag) mulMixed(ctx context.Context, a blas64.General) error {
 	const rows, cols = 64, 64
 	step := max(1, cols/b.c) * b.c
@@ -129,8 +129,8 @@ func (b blockDiag) mulWide(ctx context.Context, a blas64.General, t blas.Transpo
 	})
 }
 
-// mixRows writes Rᵀx to dst for rows x, which belong to the blocks from n on. The sums are those of mulRow, for whole rows
-// at a time.
+// mixRows writes Rᵀx to dst for the rows of x, which belong to the blocks from n on. It adds up in the same
+// order as mulRow, but whole rows at a time.
 func (b blockDiag) mixRows(dst, x blas64.General, n int) {
 	c := b.c
 	for first := 0; first < x.Rows; first, n = first+c, n+1 {

@@ -15,8 +15,8 @@ import (
 // with refinement, as Cross does.
 const closureRows = 4
 
-// smallOutput is the part below which an output counts as 0: of its prior standard
-// deviation, or of 1/√Λ, the move a likelihood notices, where that is less.
+// smallOutput is the relative size below which an output counts as 0. It is relative to the output's prior
+// standard deviation or, if that is smaller, to 1/√Λ, the move that a likelihood notices.
 const smallOutput = 1e-6
 
 // warnClosure warns where Σ C(x_i, x_j) b_j over j differs from (K α)_i, which it

@@ -35,7 +35,8 @@ func (e *Exact) Downdate(ctx context.Context, rows []int) (*Downdate, error) {
 	return newDowndate(ctx, e.s.f, stacked(rows, c), &Downdate{in: e.s.g.n, c: c, out: rows})
 }
 
-// Downdate is that of an Exact, for the kept rows of these training examples, not for representatives.
+// Downdate returns the Downdate of the kept rows of these training examples, as Exact.Downdate does.
+// Representatives stay in.
 func (t *Thinned) Downdate(ctx context.Context, rows []int) (*Downdate, error) {
 	var at []int
 	for _, i := range rows {

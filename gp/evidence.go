@@ -58,9 +58,9 @@ func GradientNorm(b *linearize.Batch, s *Sites, prior ntk.Prior, theta []float64
 	return GradientNormOf(grad, prior, theta)
 }
 
-// GradientNormOf returns what GradientNorm does from Jᵀr, length P, for training
-// examples that are not in one batch. A parameter of variance 0 at its prior mean is
-// no parameter of the model and has no part in the gradient.
+// GradientNormOf returns what GradientNorm returns, computed from Jᵀr, length P, for training examples that are
+// not in one batch. A parameter that has variance 0 and is at its prior mean is fixed, and has no part in the
+// gradient.
 func GradientNormOf(jr []float64, prior ntk.Prior, theta []float64) float64 {
 	mean, variance := moments(prior, len(theta))
 	sum := 0.0

@@ -23,8 +23,7 @@ type rowSolver struct {
 	k ntk.Kernel
 	x *linearize.Batch
 	o Options
-	// ofKept is C where the training examples are kept rows, which have one output
-	// each; else 0.
+	// ofKept is C if the training examples are kept rows, which have one output each, and 0 otherwise.
 	ofKept int
 
 	g      gram

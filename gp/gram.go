@@ -23,7 +23,8 @@ type gram struct {
 
 func newGram(n int) gram { return gram{n: n, data: make([]float64, n*(n+1))} }
 
-// copyGram returns a copy of K and no factor, for what is named, where so much memory is free.
+// copyGram returns a copy of K without a factor, or an error if there is not enough free memory. what names the
+// operation in the error.
 func (e *rowSolver) copyGram(ctx context.Context, what string) (gram, error) {
 	c, g := e.outputs(), e.g
 	if err := CheckMemory(what, TrainingExamples, e.x.Len(), e.o.Memory, func(n int) int64 { return Bytes(n, c) }); err != nil {
@@ -45,7 +46,7 @@ func (g gram) kernel() blas64.Symmetric {
 	return blas64.Symmetric{Uplo: blas.Lower, N: g.n, Stride: g.n + 1, Data: g.data}
 }
 
-// upper returns the other triangle with its diagonal.
+// upper returns the upper triangle, B or its factor, with its diagonal.
 func (g gram) upper() blas64.Symmetric {
 	return blas64.Symmetric{Uplo: blas.Upper, N: g.n, Stride: g.n + 1, Data: g.data[1:]}
 }

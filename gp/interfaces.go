@@ -20,8 +20,8 @@ type Likelihood interface {
 	MeanTo(dst, f []float64) // g⁻¹(f)
 }
 
-// A Sloped likelihood gives the derivative of Λ, which the derivative of a refit's
-// evidence takes (E10). Of any other likelihood it is found by differences of Expand.
+// A Sloped likelihood gives the derivative of Λ, which the derivative of a refit's evidence needs (E10). For
+// any other likelihood that derivative comes from differences of Expand.
 type Sloped interface {
 	Likelihood
 	// SlopeTo writes u, length C, with which dΛ = R diag(u) Rᵀ is the derivative of Λ

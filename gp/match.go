@@ -15,8 +15,8 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// MatchKeeps is how far the logarithm of a match may be from that of the precision which the
-// search begins with for that precision to be kept (E21).
+// MatchKeeps is the largest distance, in the logarithm, between a match and the precision at which the search
+// begins, for which that precision is kept (E21).
 const MatchKeeps = .1
 
 const (
@@ -51,7 +51,7 @@ type Match struct {
 	End     MatchEnd
 }
 
-// A MatchTrial is what the search for a match learns of a refit.
+// A MatchTrial holds the numbers that the search for a match needs from a refit.
 type MatchTrial struct {
 	LogLik  float64 // ℓ(f̂)
 	Slope   float64 // dℓ(f̂)/d log δ = −αᵀC(X,X)α
@@ -170,8 +170,8 @@ func matchStep(r MatchTrial, network, best float64) float64 {
 	return longestMatch
 }
 
-// Unstable tells whether an error is one of rounding or overflow, as under a far too small prior
-// precision, so that another precision may still do.
+// Unstable tells whether an error comes from rounding or overflow, as with a far too small prior precision, so
+// that another precision may still work.
 func Unstable(err error) bool {
 	var (
 		notPD     *NotPDError

@@ -65,9 +65,8 @@ func (e *rowSolver) ownRowsTo(ctx context.Context, o own, at []int) error {
 	return nil
 }
 
-// project makes the rows of T orthonormal, T = L Q, and takes their span out of
-// the rows of V. It returns L, lower triangular, and Y = V Qᵀ. ok is false where
-// the rows of T are not independent.
+// project makes the rows of T orthonormal, T = L Q, and removes their span from the rows of V. It returns the
+// lower triangular L, and Y = V Qᵀ. ok is false if the rows of T are not independent.
 func (o own) project() (l, y blas64.General, ok bool) {
 	l, y = dense.New(o.t.Rows, o.t.Rows), dense.New(o.v.Rows, o.t.Rows)
 	if !orthonormalize(o.t, l) {

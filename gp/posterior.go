@@ -40,7 +40,7 @@ type BoundSolver interface {
 	LogDetBound() Bound
 }
 
-// A PartialSolver has seen a part Λ̃ of Λ alone, such as kept rows. Of any other Solver Λ̃ = Λ.
+// A PartialSolver has seen only a part Λ̃ of Λ, such as kept rows. For any other Solver, Λ̃ = Λ.
 type PartialSolver interface {
 	BoundSolver
 	// Observe tells the solver the weights w of the mean m + J w, P numbers, before any Jacobian is asked for, and adds
@@ -48,10 +48,10 @@ type PartialSolver interface {
 	Observe(w, b []float64)
 }
 
-// A CrossSolver computes the kernels with training examples in another way than from its Jacobian.
+// A CrossSolver computes the kernels with training examples without its Jacobian.
 type CrossSolver interface {
 	Solver
-	// Cross is that of Dual.
+	// Cross does what Dual.Cross does.
 	Cross(ctx context.Context, x *linearize.Batch) (Cross, error)
 }
 
@@ -67,7 +67,7 @@ type GainSolver interface {
 // (E13). Leaving out an example changes h.
 type SplitSolver interface {
 	Solver
-	// SplitTo is PredictTo with h and rest in the place of their sum, T·C×C each.
+	// SplitTo does what PredictTo does, but writes h and rest, T·C×C each, in place of their sum.
 	SplitTo(ctx context.Context, mean, h, rest *mat.Dense, x *linearize.Batch) error
 }
 
@@ -75,7 +75,7 @@ type SplitSolver interface {
 // PredictTo has lost them.
 type OwnSolver interface {
 	Solver
-	// InfluenceTo is that of Dual, where r has the residual r_i of each example, n×C.
+	// InfluenceTo does what Dual.InfluenceTo does. r has the residual r_i of each example, n×C.
 	InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch, r *mat.Dense) error
 	// LeaveOneOutTo writes cov as Dual.LeaveOneOutTo does; mean is nil.
 	LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error
@@ -280,7 +280,7 @@ func (p *Posterior) EvidenceAtTheta(scatter float64) Evidence {
 	return p.evidence(p.mean.Sites.LogLik, scatter)
 }
 
-// evidence is that with log det B of the solver.
+// evidence returns the evidence with log det B of the solver.
 func (p *Posterior) evidence(logLik, scatter float64) Evidence {
 	e := NewEvidence(logLik, scatter, p.Solver.LogDet())
 	if s, ok := p.Solver.(BoundSolver); ok {
@@ -337,8 +337,8 @@ func (p *Posterior) TrainingMean(ctx context.Context) ([]float64, error) {
 	})
 }
 
-// TrainingMeanTo writes the mean of PredictTo at the training examples x, n×C, which are in the given rows of Data: that
-// from which LeaveOneOutTo takes its step.
+// TrainingMeanTo writes the mean of PredictTo at the training examples x, n×C, which are in the given rows of
+// Data. LeaveOneOutTo starts its step from this mean.
 func (p *Posterior) TrainingMeanTo(ctx context.Context, mean *mat.Dense, rows []int, x *linearize.Batch) error {
 	t, c := x.Len(), x.Outputs()
 	dense.SizeTo(mean, t, c)
@@ -445,7 +445,7 @@ func (p *Posterior) MulKernelTo(ctx context.Context, dst, a *mat.Dense) error {
 	return nil
 }
 
-// InfluenceTo implements Dual. The weight of an example is that which the solver has seen.
+// InfluenceTo implements Dual. The weight Λ_i of an example is the weight that the solver has seen.
 func (p *Posterior) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int, x *linearize.Batch) error {
 	t, c := p.mean.Set.CheckRows(rows, x)
 	if t == 0 {
@@ -525,7 +525,7 @@ func (p *Posterior) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, row
 	})
 }
 
-// splitTo writes the mean and the covariance; of a SplitSolver, the covariance in two parts.
+// splitTo writes the mean and the covariance. For a SplitSolver it writes the covariance in two parts.
 func (p *Posterior) splitTo(ctx context.Context, mean, h, rest *mat.Dense, x *linearize.Batch) error {
 	write := func(mean *mat.Dense) error { return p.Solver.PredictTo(ctx, mean, h, x) }
 	if s, ok := p.Solver.(SplitSolver); ok {
@@ -540,8 +540,8 @@ func (p *Posterior) splitTo(ctx context.Context, mean, h, rest *mat.Dense, x *li
 	return p.meanTo(ctx, mean, x)
 }
 
-// residuals returns what steps that leave out examples start from: α where the mean is a sum over training examples,
-// and the residuals of the sites otherwise.
+// residuals returns the vector from which steps that leave out examples start: α if the mean is a sum over
+// training examples, and otherwise the residuals of the sites.
 func (p *Posterior) residuals(rows []int) []float64 {
 	_, c := p.mean.Sites.F.Dims()
 	var r []float64
@@ -592,7 +592,7 @@ func (p *Posterior) Cross(ctx context.Context, x *linearize.Batch) (Cross, error
 	return q, nil
 }
 
-// A checkedCross is that of a CrossSolver. It checks the training examples that it is given.
+// A checkedCross wraps the Cross of a CrossSolver, and checks the training examples that it is given.
 type checkedCross struct {
 	Cross
 	set *TrainingSet

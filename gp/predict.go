@@ -28,9 +28,10 @@ func (e *rowSolver) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 	return e.predictBesideTo(ctx, mean, cov, x, nil, nil)
 }
 
-// PredictBesideTo is PredictTo, and writes the covariances of another posterior beside, T·C×C, to besideCov, which is not nil
-// then. Where both posteriors are of the same training examples and kernel, as after Condition, it takes one cross-kernel for
-// both, with twice the scratch memory. A nil beside is PredictTo alone. The errors are those of PredictTo of either.
+// PredictBesideTo does what PredictTo does, and also writes to besideCov the covariances of another posterior,
+// beside, T·C×C. besideCov must not be nil unless beside is. If both posteriors have the same training examples
+// and kernel, as after Condition, it computes one cross-kernel for both, with twice the scratch memory. The
+// errors are those of PredictTo of either posterior.
 func (e *Exact) PredictBesideTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, beside *Exact, besideCov *mat.Dense) error {
 	if beside != nil && !e.s.shares(beside.s) {
 		if err := beside.PredictTo(ctx, nil, besideCov, x); err != nil {
@@ -230,8 +231,7 @@ func (e *rowSolver) set() *TrainingSet {
 	return &TrainingSet{Examples: e.x.Len(), Outputs: e.predicted(), Parameters: e.x.P, Model: e.x.Model, inputs: e.x.X}
 }
 
-// shifted adds rows, the number of the first example of a tile, to the example
-// that err names.
+// shifted adds rows, the number of the first row of a tile, to the number of the row that err names.
 func shifted(err error, rows int) error {
 	switch err := err.(type) {
 	case *NotFiniteError:

@@ -44,8 +44,8 @@ func (e *rowSolver) InfluenceTo(ctx context.Context, h, q *mat.Dense, rows []int
 	return nil
 }
 
-// fixedBy is the error of a set of training examples, with so many rows of B, that alone fix the
-// function at their inputs.
+// fixedBy returns the error for a set of training examples that alone fix the function at their inputs. rows is
+// the number of their rows of B.
 func fixedBy(rows int) error {
 	return &NotPDError{What: "the block of (I + RᵀKR)⁻¹ of the training examples", N: rows, Reason: "they alone fix the function at their inputs"}
 }

@@ -88,8 +88,8 @@ func (e *Exact) Condition(ctx context.Context, s *Sites) (*Exact, error) {
 	return r.exact(), nil
 }
 
-// lastMode returns the function values at the mode of e, or at that of the posterior
-// that e was conditioned from; nil for none.
+// lastMode returns the function values at the mode of e, or at the mode of the posterior that e was conditioned
+// from. It returns nil if there is no mode.
 func (e *rowSolver) lastMode() []float64 {
 	if e.refit {
 		return dense.Flat(e.sites.F)

@@ -105,10 +105,10 @@ func (t *Thinned) Kept() *Kept { return t.kept }
 // Kernel returns the kernel that the posterior is of.
 func (t *Thinned) Kernel() ntk.Kernel { return t.e.k }
 
-// Warnings holds one of jitter, if any.
+// Warnings holds the warning of a jitter, if one was added.
 func (t *Thinned) Warnings() []error { return t.e.warnings }
 
-// LogDet returns log det B of the kept rows. Without representatives it is a lower bound of that of all
+// LogDet returns log det B of the kept rows. Without representatives it is a lower bound of log det B of all
 // rows (E16).
 func (t *Thinned) LogDet() float64 { return t.e.f.logDet }
 
@@ -129,7 +129,8 @@ func (t *Thinned) Observe(w, b []float64) {
 	}
 }
 
-// LogDetOwn returns log det B of the rows that are no representatives, a lower bound of that of all rows (E16).
+// LogDetOwn returns log det B of the kept rows that are not representatives. It is a lower bound of log det B
+// of all rows (E16).
 func (t *Thinned) LogDetOwn() float64 {
 	u := t.e.f.u
 	u.N = t.kept.Own() // the leading part of the factor is the factor of the first rows

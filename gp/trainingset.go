@@ -79,8 +79,8 @@ func (s *TrainingSet) Check(x *linearize.Batch) (t, c int) {
 	return t, s.Outputs
 }
 
-// CheckRows is Check for training examples. It panics where x does not hold as many as there are rows,
-// and where an example has other inputs than the training example in its row, as far as both are known.
+// CheckRows checks training examples as Check does. It also panics if x does not hold as many examples as there
+// are rows, or if an example has other inputs than the training example in its row, as far as both are known.
 func (s *TrainingSet) CheckRows(rows []int, x *linearize.Batch) (t, c int) {
 	if t, c = s.Check(x); t != len(rows) {
 		panic("gp: rows and examples differ in number")
@@ -91,7 +91,7 @@ func (s *TrainingSet) CheckRows(rows []int, x *linearize.Batch) (t, c int) {
 	return t, c
 }
 
-// CheckTile is CheckRows for the training examples from first on.
+// CheckTile does what CheckRows does, for the training examples from first on.
 func (s *TrainingSet) CheckTile(first int, x *linearize.Batch) (t, c int) {
 	if t, c = s.Check(x); first < 0 || first+t > s.Examples {
 		panic("gp: range of training examples out of bounds")

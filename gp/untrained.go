@@ -9,7 +9,8 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// sameOutput is how far outputs may be from the prior mean, relative to the largest, to be it.
+// sameOutput is the largest difference from the prior mean, relative to the largest output, at which outputs
+// count as the prior mean.
 const sameOutput = 1e-9
 
 // An Untrained compares the outputs at θ* with the prior mean. They are the same at every training
@@ -20,15 +21,15 @@ type Untrained struct {
 	off, size float64
 }
 
-// Add takes the outputs of some examples and the prior mean there.
+// Add adds the outputs of some examples, and the prior mean at them, to the comparison.
 func (u *Untrained) Add(f, prior []float64) {
 	u.rows += len(f)
 	u.off = max(u.off, floats.Distance(prior, f, math.Inf(1)))
 	u.size = max(u.size, floats.Norm(prior, math.Inf(1)))
 }
 
-// Warnings holds one of untrained where all examples added have the prior mean, and residuals. It is for
-// a posterior whose mean is f(x;θ*).
+// Warnings holds the warning untrained if the outputs of all examples added equal the prior mean and there are
+// residuals. It is for a posterior whose mean is f(x;θ*).
 func (u *Untrained) Warnings(s *Sites) []error {
 	if u.rows == 0 || u.off > sameOutput*u.size || mat.Norm(s.Residual, math.Inf(1)) == 0 {
 		return nil

@@ -24,7 +24,7 @@ var activationNames = []string{"relu", "tanh"}
 
 var activations = map[string]network.Activation{"relu": network.ReLU, "tanh": network.Tanh}
 
-// widest bounds a layer of an mlp.
+// widest is the largest width of a layer of an mlp.
 const widest = 1 << 20
 
 // parseArch reads thesis-cnn, lenet5, bn-cnn or mlp:128-64-10.
@@ -47,7 +47,7 @@ func parseArch(name, activation string, drop float64) (*arch, error) {
 	return a, nil
 }
 
-// outputs is the mlp's last width; 0 for the number that suits the data.
+// outputs returns the last width of an mlp, or 0 to let the data determine it.
 func (a *arch) outputs() int {
 	if a.widths == nil {
 		return 0
@@ -83,7 +83,7 @@ func (a *arch) layers(c int) []network.Layer {
 	return a.convolutional(3, 8, 25, 25, c)
 }
 
-// hidden returns what follows a hidden dense layer.
+// hidden returns the layers that follow a hidden dense layer.
 func (a *arch) hidden(act network.Activation) []network.Layer {
 	if a.drop > 0 {
 		return []network.Layer{act, network.Dropout{Ratio: a.drop}}
@@ -102,8 +102,8 @@ func (a *arch) convolutional(filters1, filters2, dense1, dense2, c int) []networ
 	}, a.hidden(network.ReLU), []network.Layer{network.Dense{Units: dense2}}, a.hidden(network.ReLU), []network.Layer{network.Dense{Units: c}})
 }
 
-// parameters is P of an mlp on d inputs, as a float64 since it may be far too
-// large; 0 for the other architectures, which are small.
+// parameters returns the number of parameters of an mlp with d inputs, as a float64 since it may be far too
+// large for an int. It returns 0 for the other architectures, which are small.
 func (a *arch) parameters(d int) float64 {
 	p, in := 0.0, float64(d)
 	for _, k := range a.widths {

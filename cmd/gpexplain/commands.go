@@ -112,8 +112,7 @@ type verb struct {
 	files  func() []job.FlagPath // more of these; nil for none
 }
 
-// command makes the verb a command that speaks on con and takes the common
-// flags beside its own.
+// command returns the verb as a command that writes to con and takes the common flags beside the verb's own.
 func (v *verb) command(con *console.Console, common *flags.Common) *cobra.Command {
 	c := &cobra.Command{Use: v.name, Short: v.short, Long: v.long, Example: v.example, Args: cobra.NoArgs, DisableFlagsInUseLine: true}
 	if v.operand != "" {
@@ -198,7 +197,7 @@ func (v *verb) command(con *console.Console, common *flags.Common) *cobra.Comman
 	return c
 }
 
-// pathsOf are the values of those flags that the verb has.
+// pathsOf returns the values of the named flags, for those that the verb has.
 func pathsOf(c *cobra.Command, names []string) (list []job.FlagPath) {
 	for _, name := range names {
 		if f := c.Flags().Lookup(name); f != nil {
@@ -248,5 +247,5 @@ func versionText() string {
 	return fmt.Sprintf("gpexplain %s %s %s\n", v["version"], v["go"], v["platform"])
 }
 
-// bare leaves out calibration and what tells novelty, which a verb does not show.
+// bare turns off the calibration and the novelty detector, for verbs that show neither.
 func bare(o *funcgp.FitOptions) { o.Calibrate = "skip" }

@@ -13,8 +13,9 @@ import (
 	"github.com/funcgp/funcgp/internal/job"
 )
 
-// argumentsOf are the arguments that the file of a single argument @FILE lists in JSON, or else the arguments as they are. What
-// is too long for a command line, and what other users of the machine may not see, comes that way.
+// argumentsOf returns the arguments listed in JSON in a file, if @FILE is the only argument, and otherwise the
+// arguments unchanged. A file is for arguments that are too long for a command line, or that other users of the
+// machine may not see.
 func argumentsOf(args []string) ([]string, error) {
 	if len(args) != 1 || !strings.HasPrefix(args[0], "@") {
 		return args, nil
@@ -30,7 +31,8 @@ func argumentsOf(args []string) ([]string, error) {
 	return list, nil
 }
 
-// copyCommand writes a file as the flags of other verbs do, for programs in other languages that run the command.
+// copyCommand returns the command that writes a file in the same way as the flags of other verbs do. Programs
+// in other languages run it.
 func copyCommand(con *console.Console) *cobra.Command {
 	return &cobra.Command{
 		Use:    "copy FROM TO",

@@ -116,7 +116,7 @@ func (s *explainVerb) check(c *cobra.Command) error {
 	return funcgp.CheckContrast(s.common.Data, s.common.File, s.contrast)
 }
 
-// files are the files of several networks.
+// files returns the paths of the files of several networks.
 func (s *explainVerb) files() (list []job.FlagPath) {
 	for _, one := range s.sources {
 		list = append(list, job.FlagPath{Flag: "{model}", Path: one.Model.File}, job.FlagPath{Flag: "{posterior}", Path: one.File})
@@ -153,7 +153,7 @@ func (s *explainVerb) run(ctx context.Context, c *console.Console) error {
 	})
 }
 
-// writePart writes what a part of the training rows contributes to predictions.
+// writePart writes the contributions of a part of the training rows to predictions.
 func (s *explainVerb) writePart(ctx context.Context, c *console.Console) error {
 	post, err := s.common.Posterior(ctx, nil)
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *explainVerb) writePart(ctx context.Context, c *console.Console) error {
 	return err
 }
 
-// tabulate shows each explanation of rows, which each calls it with, in every form that was asked for.
+// tabulate writes each explanation of the rows in every form that was asked for.
 func (s *explainVerb) tabulate(ctx context.Context, c *console.Console, list []*funcgp.Posterior, rows *funcgp.Rows, each func(show func(i int, x *funcgp.Explanation) error) error) error {
 	post := list[0]
 	about, err := s.about(ctx, c, list)
@@ -199,7 +199,7 @@ func (s *explainVerb) tabulate(ctx context.Context, c *console.Console, list []*
 	})
 }
 
-// about is what pages say of where they come from; empty where there are none.
+// about is the origin that pages show. It is empty if no page is written.
 type about struct {
 	result.Origin
 	spread []float64
@@ -227,8 +227,8 @@ func (s *explainVerb) about(ctx context.Context, c *console.Console, list []*fun
 	return a, err
 }
 
-// write shows the explanation of row i in every form that was asked for; that on
-// standard output last, so that its timings cover the rest.
+// write writes the explanation of row i in every form that was asked for. Standard output comes last, so that
+// its timings include the other forms.
 func (s *explainVerb) write(ctx context.Context, c *console.Console, post *funcgp.Posterior, a about, rows *funcgp.Rows, i int, x *funcgp.Explanation) error {
 	var err error
 	if a.Record.Scored, err = rows.Scored(ctx, i, &x.Prediction); err != nil {
@@ -248,8 +248,8 @@ func (s *explainVerb) write(ctx context.Context, c *console.Console, post *funcg
 	return show(c, numbered(s.html, rows, x), page, &unread, &x.Fit, &x.Timings, x)
 }
 
-// numbered is the path of a file about a row: with its number before the ending
-// where there are several rows.
+// numbered returns the path of a file about one row. If there are several rows, the row's number stands before
+// the ending.
 func numbered(path string, rows *funcgp.Rows, x *funcgp.Explanation) string {
 	if rows.Len() == 1 || path == "" {
 		return path

@@ -15,7 +15,7 @@ import (
 // mostChanged bounds the rows of --without and --flip.
 const mostChanged = 1 << 20
 
-// addChange defines the flags that say with what other training data to predict as well.
+// addChange defines the flags that ask for predictions from other training data too.
 func (s *explainVerb) addChange(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&s.without, "without", "", "also say what the prediction would be without the training rows of this `LIST`, such as 12 or 12,99,200-210")
@@ -48,7 +48,7 @@ func (s *explainVerb) checkChange() error {
 	return onlyOnce("--flip", rows)
 }
 
-// onlyOnce refuses a row that a flag, or without one the command line, names twice.
+// onlyOnce returns an error for a row that is named twice, by a flag or, where flag is "", on the command line.
 func onlyOnce(flag string, rows []int) error {
 	sorted := slices.Sorted(slices.Values(rows))
 	for k := 1; k < len(sorted); k++ {

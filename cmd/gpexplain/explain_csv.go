@@ -9,8 +9,8 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 )
 
-// A term is a line of the table of --csv: a listed term of an output or contrast of a row. output is the
-// class or the number of the output, against that which a contrast subtracts.
+// A term is a line of the table of --csv: a listed term of an output or contrast of a row. output is the class
+// or the number of the output, and against is what a contrast subtracts.
 type term struct {
 	*result.Contribution
 	row, rowID, output, against string
@@ -85,7 +85,7 @@ func terms(x *funcgp.Explanation, add func(*term) error) error {
 	return nil
 }
 
-// number writes a number exactly, and what is undefined as nothing.
+// number formats a number exactly, and an undefined number as the empty string.
 func number(v result.Float) string {
 	if !v.Finite() {
 		return ""

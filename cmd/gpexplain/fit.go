@@ -135,7 +135,7 @@ func (s *fitVerb) run(ctx context.Context, c *console.Console) error {
 	return printSaved(c, r)
 }
 
-// fit fits a posterior, or that of a file again with other training rows.
+// fit fits a posterior, or fits the posterior of a file again with other training rows.
 func (s *fitVerb) fit(ctx context.Context, c *console.Console) (*funcgp.Posterior, error) {
 	if s.common.File == "" {
 		return s.common.Posterior(ctx, func(o *funcgp.FitOptions) { o.Checkpoint = s.checkpoint })

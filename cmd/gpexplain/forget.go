@@ -70,7 +70,7 @@ func (s *forgetVerb) add(c *cobra.Command) {
 	f.BoolVar(&s.inputs, "with-inputs", false, "put the training inputs that are left into the file, as where the old file has them, so that the rows can be deleted from the data too")
 }
 
-// take reads the rows, or takes them for the name of a file.
+// take parses the row numbers, or takes the argument for the name of a file that lists them.
 func (s *forgetVerb) take(rows string) error {
 	var ok bool
 	if s.rows, ok = job.ParseRows(rows, mostChanged); ok {
@@ -159,7 +159,7 @@ func (s *forgetVerb) run(ctx context.Context, c *console.Console) error {
 	return r.text(c.Out)
 }
 
-// gone are the rows to forget with the checksums of their numbers.
+// gone returns the rows to forget, with the checksums of their numbers.
 func (s *forgetVerb) gone(ctx context.Context, old *funcgp.Posterior) ([]forgottenRow, error) {
 	rows, err := old.TrainingRows(ctx, s.rows...)
 	if err != nil {
@@ -304,7 +304,7 @@ func (r *forgetReport) prove(ctx context.Context, c *console.Console, before, af
 	return c.EndPart(ctx, "predict")
 }
 
-// size is how far the mean moves.
+// size returns how far the mean moves.
 func (x *changedRow) size() float64 { return math.Abs(float64(x.After - x.Before)) }
 
 // text prints the proof.

@@ -16,13 +16,14 @@ import (
 // helpWidth is where help wraps.
 const helpWidth = 100
 
-// A group is a part of the help on flags. Short help shows the usual ones.
+// A group is a part of the help on flags. Short help shows only the usual flags of the group.
 type group struct {
 	title       string
 	usual, more string // names with spaces between them
 }
 
-// groups are all of them in the order of the help. What none of them names is of the verb's own group.
+// groups lists the groups in the order of the help. A flag that is in none of them belongs to the verb's own
+// group.
 var groups = []group{
 	{"The model and its data",
 		"model data target weight-decay",
@@ -34,7 +35,7 @@ var groups = []group{
 	{"The run", "", "seed shard checkpoint workers max-memory profile"},
 }
 
-// usualOwn are the flags of one verb or of a few that its short help shows.
+// usualOwn names those flags of one verb or of a few verbs that short help shows.
 const usualOwn = "top without smallest-flip coverage batch pool bundle append arch epochs optimizer lr operators optimize samples addr host"
 
 // everything marks a verb whose help shows all flags.
@@ -116,7 +117,7 @@ func helpPages(root *cobra.Command) (names []string) {
 	return names
 }
 
-// noVerb says that there is no such verb.
+// noVerb returns the error for a verb that does not exist.
 func noVerb(root *cobra.Command, args []string) error {
 	name := strings.Join(args, " ")
 	if hint := job.DidYouMean(name, helpPages(root)); hint != "" {
@@ -125,11 +126,10 @@ func noVerb(root *cobra.Command, args []string) error {
 	return job.Usagef("there is no verb %q; see gpexplain help", name)
 }
 
-// goneFlags are flags of earlier versions, and what to do instead.
+// goneFlags maps flags of earlier versions to advice on what to do instead.
 var goneFlags = map[string]string{"png": "write a page by --html and print it"}
 
-// flagError says what is wrong with a flag, which flag was meant, and where its help
-// is.
+// flagError adds to the error of a flag which flag was probably meant, and where the help on it is.
 func flagError(c *cobra.Command, err error) error {
 	what, _, _ := strings.Cut(err.Error(), ": strconv.")
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {

@@ -15,7 +15,7 @@ import (
 	"github.com/funcgp/funcgp/internal/job"
 )
 
-// roff writes text so that a hyphen stays one that a shell understands, and nothing in it is a command.
+// roff escapes text for roff: a hyphen stays one that a shell understands, and nothing becomes a command.
 var roff = strings.NewReplacer(`\`, `\e`, "-", `\-`, `"`, `\(dq`, "`", `\(ga`, "'", `\(aq`, "\n", "\n\\&").Replace
 
 // manCommand writes pages for man(1). A page is the help of a verb as it is.

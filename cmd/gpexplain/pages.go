@@ -14,8 +14,8 @@ import (
 	"github.com/funcgp/funcgp/internal/job"
 )
 
-// originOf says from what an answer is made: of a page with how well the network predicts the test rows, and whether
-// their pictures are of ink.
+// originOf returns the origin of an answer. For a page it includes how well the network predicts the test rows,
+// and whether pictures are shown as ink.
 func originOf(ctx context.Context, c *console.Console, p *funcgp.Posterior, page bool) (o result.Origin, err error) {
 	switch {
 	case page:
@@ -35,9 +35,9 @@ type page interface {
 	WriteText(w io.Writer, columns int) error
 }
 
-// show writes an answer as a page to a file, "" for none, and then as JSON or as text to standard output, which is last so
-// that its timings cover the rest. It fails where a picture in the page could not be read. The fit and the timings are those
-// of the answer.
+// show writes an answer as a page to a file, unless path is "", and then as JSON or text to standard output,
+// whose timings so include the page. It fails if a picture on the page could not be read. fit and timings point
+// to fields of the answer; show sets the timings.
 func show(c *console.Console, path string, p page, unread *error, fit *result.Fit, timings *result.Timings, answer any) error {
 	*timings = c.TimingsSoFar()
 	if err := writePage(c, path, p, unread); err != nil {
@@ -54,7 +54,8 @@ func show(c *console.Console, path string, p page, unread *error, fit *result.Fi
 	return p.WriteText(c.Out, c.Out.Columns())
 }
 
-// noteTuning says before the text of a result how --tune-prior chose, if it did.
+// noteTuning notes how --tune-prior chose the precision, if it was given. The note comes before the text of the
+// result.
 func noteTuning(c *console.Console, f *result.Fit) {
 	if f.Tuning != nil {
 		c.Note("prior precision %s", report.TuningText(f))
@@ -71,7 +72,7 @@ func writePage(c *console.Console, path string, p page, unread *error) error {
 	})
 }
 
-// writeFile writes a file, "" for none, and says so.
+// writeFile writes a file, unless path is "", and notes that it did.
 func writeFile(c *console.Console, path string, write func(w io.Writer) error) error {
 	if path == "" {
 		return nil
@@ -83,8 +84,8 @@ func writeFile(c *console.Console, path string, write func(w io.Writer) error) e
 	return err
 }
 
-// tabulate calls do with what adds a row to the table at path, "" for none, which replaces the file once do has
-// ended without error.
+// tabulate calls do with a function add that appends a row to the table at path. The new table replaces the
+// file once do has ended without error. If path is "", add does nothing.
 func tabulate[T any](c *console.Console, path string, columns []report.Column[T], do func(add func(row T) error) error) error {
 	if path == "" {
 		return do(func(T) error { return nil })

@@ -144,7 +144,7 @@ func (s *predictVerb) run(ctx context.Context, c *console.Console) error {
 	return s.predict(ctx, c, post, rows)
 }
 
-// predict writes the predictions of rows, and what they say together, in every form that was asked for.
+// predict writes the predictions of rows, and their summary, in every form that was asked for.
 func (s *predictVerb) predict(ctx context.Context, c *console.Console, post *funcgp.Posterior, rows *funcgp.Rows) error {
 	o := &funcgp.PredictOptions{Link: s.link, Samples: s.samples}
 	if s.coverage != nil {

@@ -178,8 +178,9 @@ func (s *serveVerb) listen(ctx context.Context) (net.Listener, error) {
 	return l, nil
 }
 
-// listenSocket listens on a Unix socket that its user alone may use. It is made in a folder of its own, so that nobody
-// reaches it before, and takes the place of a socket on which nobody listens. Close removes it.
+// listenSocket listens on a Unix socket that only its user may use. The socket is made in a new folder, so that
+// nobody can connect before its mode is set, and then replaces any socket at path on which no program listens.
+// Close removes it.
 func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode().Type() != os.ModeSocket {
@@ -207,31 +208,32 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	if err != nil {
 		return nil, errors.Join(job.CauseOf(err), l.Close())
 	}
-	is, err := os.Lstat(path)
-	return &socket{l, path, is}, err
+	created, err := os.Lstat(path)
+	return &socket{l, path, created}, err
 }
 
 // A socket is a listener on a Unix socket.
 type socket struct {
 	net.Listener
-	path string
-	is   os.FileInfo
+	path    string
+	created os.FileInfo
 }
 
-// Close implements net.Listener: it removes the socket, unless another is there by now.
+// Close implements net.Listener. It removes the socket's file, unless another file has taken its place.
 func (s *socket) Close() error {
-	removeOwn(s.path, s.is)
+	removeOwn(s.path, s.created)
 	return s.Listener.Close()
 }
 
-// writePortFile writes a file that its user alone may read, which remove removes unless another is there by then.
+// writePortFile writes a file that only its user may read. remove removes the file, unless another file has
+// taken its place.
 func writePortFile(path string, addr net.Addr, token string) (remove func(), err error) {
 	remove = func() {}
 	f, err := os.CreateTemp(filepath.Dir(path), ".port")
 	if err != nil {
 		return remove, option.Errorf("{port-file=%s}: %w; give another path", path, job.CauseOf(err))
 	}
-	is, err := f.Stat()
+	created, err := f.Stat()
 	if err == nil {
 		err = json.NewEncoder(f).Encode(map[string]string{"address": addr.String(), "token": token})
 	}
@@ -243,17 +245,17 @@ func writePortFile(path string, addr net.Addr, token string) (remove func(), err
 		_ = os.Remove(f.Name()) // of no use to anybody
 		return remove, option.Errorf("{port-file=%s}: %w; give another path", path, job.CauseOf(err))
 	}
-	return func() { removeOwn(path, is) }, nil
+	return func() { removeOwn(path, created) }, nil
 }
 
-// removeOwn removes a file, unless another is there by now.
-func removeOwn(path string, is os.FileInfo) {
-	if now, err := os.Lstat(path); err == nil && os.SameFile(is, now) {
+// removeOwn removes the file that was created at path, unless another file has taken its place.
+func removeOwn(path string, created os.FileInfo) {
+	if now, err := os.Lstat(path); err == nil && os.SameFile(created, now) {
 		_ = os.Remove(path) // whoever asks finds nobody there
 	}
 }
 
-// cause is an error of package net without the address, which the message has.
+// cause returns the cause of an error of package net without the address, which the caller's message contains.
 func cause(err error) error {
 	if op, ok := err.(*net.OpError); ok {
 		return op.Err
@@ -261,7 +263,7 @@ func cause(err error) error {
 	return err
 }
 
-// announce says where the page is, once it can be asked for.
+// announce prints the address of the page as soon as the server can answer.
 func (s *serveVerb) announce(c *console.Console, addr net.Addr) error {
 	what, name, at := "", "url", fmt.Sprintf("http://%s/", addr)
 	if s.socket != "" {

@@ -42,7 +42,8 @@ func (l *decisionLog) Close() error {
 	return l.file.Close()
 }
 
-// reopen opens the file of that name, which is a new one where the old one was renamed. After an error the old one stays.
+// reopen opens the file of the same name again, which is a new file if the old one was renamed. After an error
+// the log keeps writing to the old file.
 func (l *decisionLog) reopen() error {
 	f, err := os.OpenFile(l.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -58,8 +59,8 @@ func (l *decisionLog) reopen() error {
 	return nil
 }
 
-// reopenOnHangup opens the file again at each SIGHUP, as programs that rotate logs expect of a server without a terminal. Of
-// one with a terminal SIGHUP says that this is gone, and ends it.
+// reopenOnHangup reopens the file at each SIGHUP, as programs that rotate logs expect of a server without a
+// terminal. For a server with a terminal, SIGHUP means that the terminal is gone, and ends the server.
 func (l *decisionLog) reopenOnHangup(failed io.Writer) {
 	if tty, err := os.Open("/dev/tty"); err == nil {
 		_ = tty.Close() // nothing was written

@@ -19,12 +19,14 @@ type owner struct {
 	idle   time.Duration // after which a server ends that nobody asks; 0 for none
 }
 
-// errUnneeded is why a server ends that nobody needs any more.
+// errUnneeded is the reason why a server ends that nobody needs any more.
 var errUnneeded = errors.New("nobody needs the server any more")
 
-// needed is ctx until nobody needs the server any more: its parent is another process, or closed the standard input
-// and no request is under way, or nobody asked for long. A process whose parent ends gets another parent, which in a
-// container may have any number. On Windows it keeps its parent's number, which tells nothing.
+// needed returns a context that ends with ctx, or when nobody needs the server any more. That is so when the
+// server has another parent process; when the parent has closed the standard input and no request is under way;
+// or when there was no request for a long time. A process whose parent ends gets another parent, which in a
+// container may have any number. On Windows the number of the parent does not change, so there it tells
+// nothing.
 func (o *owner) needed(ctx context.Context, asked *tally) (needed context.Context, end func()) {
 	needed, cancel := context.WithCancelCause(ctx)
 	var input chan struct{} // closed at the end of the standard input
@@ -84,14 +86,15 @@ func (t *tally) add(n int) {
 	t.last = time.Now()
 }
 
-// begin says that the handler is ready to answer.
+// begin records that the handler is ready to answer.
 func (t *tally) begin() {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	t.ready, t.last = true, time.Now()
 }
 
-// quiet is for how long no request has been under way, less than 0 where one is, and whether the handler is ready.
+// quiet returns for how long no request has been under way, which is negative if one is, and whether the
+// handler is ready.
 func (t *tally) quiet() (time.Duration, bool) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

@@ -30,7 +30,7 @@ func (s *fitVerb) addShard(c *cobra.Command) {
 	f.StringVar(&s.shard, "shard", "", "write part `I/N` of the sums over the training rows, 0/N to N-1/N, for gpexplain merge")
 }
 
-// partFlags make explain and audit write a part of what they print.
+// partFlags are the flags with which explain and audit write a part of their results.
 type partFlags struct {
 	text, out string
 	part      shard.Part // parsed from text
@@ -42,7 +42,7 @@ func (s *partFlags) add(c *cobra.Command, usage string) {
 	f.StringVarP(&s.out, "out", "o", "", "with --shard: write the part to `FILE`")
 }
 
-// rules are those of a part, which has none of the flags given.
+// rules returns the rules of the flags for a part. none lists the flags that exclude --shard.
 func (s *partFlags) rules(none ...string) []flags.Rule {
 	return []flags.Rule{
 		flags.For("shard", "", "out"),
@@ -68,7 +68,7 @@ func parsePart(text string) (shard.Part, error) {
 	return part, nil
 }
 
-// pass selects inducing examples, or computes a part of the pass of a file.
+// pass selects the inducing examples, or computes one part of the pass that a file describes.
 func (s *fitVerb) pass(ctx context.Context, c *console.Console) error {
 	pass, err := s.openPass(ctx)
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *fitVerb) pass(ctx context.Context, c *console.Console) error {
 	return err
 }
 
-// ordinal says which of the training rows is the first, counted from 0.
+// ordinal names the training row at position i, counted from 0.
 func ordinal(i int) string { return fmt.Sprintf("one at position %d", i) }
 
 // openPass selects the inducing examples, or reads them from --inducing-file.
@@ -203,8 +203,8 @@ func (s *mergeVerb) run(ctx context.Context, c *console.Console) error {
 	return printSaved(c, r)
 }
 
-// printMissing prints the numbers of the parts that no file holds whole. A file that cannot be merged is noted and left
-// out, until the others are all of one pass.
+// printMissing prints the numbers of the parts that no file holds completely. A file that cannot be merged is
+// noted and left out. The other files must all belong to one pass.
 func (s *mergeVerb) printMissing(ctx context.Context, c *console.Console, terms, scores bool) error {
 	whole := func(path string) error {
 		f, err := store.Open(path, shard.Kind, shard.Version)
@@ -245,7 +245,7 @@ func (s *mergeVerb) printMissing(ctx context.Context, c *console.Console, terms,
 	}
 }
 
-// arrayText is a list of numbers that rise as sbatch --array takes them: 3,7-9.
+// arrayText formats ascending numbers as sbatch --array takes them, such as 3,7-9.
 func arrayText(numbers []int) string {
 	var text strings.Builder
 	for i, n := range numbers {

@@ -172,7 +172,8 @@ func (s *trainVerb) run(ctx context.Context, c *console.Console) error {
 // their several copies, Adam's moments and the history of L-BFGS.
 const vectors = 120
 
-// plan refuses what cannot fit before anything large is taken, for n training examples with inputs of a shape.
+// plan returns an error, before anything large is allocated, if the training does not fit in memory. n is the
+// number of training examples, and shape the shape of an input.
 func (s *trainVerb) plan(shape []int, n int) error {
 	d, limits := 1, &s.common.Fit.Limits
 	for _, k := range shape {
@@ -186,8 +187,9 @@ func (s *trainVerb) plan(shape []int, n int) error {
 	return limits.Check("training", "training examples", n, func(n int) int64 { return int64(min(fixed+8*float64(n)*float64(d), math.MaxInt64/2)) })
 }
 
-// train returns the trained network in the units of the data, the network as it was trained, which is in those of
-// standardized targets, and the report, in which the scores are still missing.
+// train trains the network. inUnits is the trained network with outputs in the units of the data, and own is
+// the network as it was trained, with outputs in the units of standardized targets. The report does not have
+// the scores yet.
 func (s *trainVerb) train(ctx context.Context, c *console.Console, set *funcgp.TrainingSet) (inUnits, own *network.Network, r *trainReport, err error) {
 	info, limits := set.Info(), &s.common.Fit.Limits
 	net, err := network.Seeded(s.common.Fit.Seed, info.InputShape, s.arch.layers(info.Outputs)...)
@@ -269,8 +271,8 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, set *funcgp.T
 	return trained, own, r, nil
 }
 
-// orNone is a count as train.Options wants it: there, 0 is a default
-// and a negative number none.
+// orNone converts a count to a field of train.Options, where 0 means a default and a negative number means
+// none.
 func orNone(k int) int {
 	if k == 0 {
 		return -1

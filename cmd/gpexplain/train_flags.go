@@ -15,7 +15,7 @@ var optimizerNames = append([]string{"adam", "sgd"}, naturalNames...)
 
 var scheduleNames = []string{"cosine", "constant", "step", "plateau"}
 
-// addDescent defines the flags that say how train goes through the minibatches.
+// addDescent defines the flags of the optimization over minibatches.
 func (s *trainVerb) addDescent(f *pflag.FlagSet) {
 	f.StringVar(&s.optimizer, "optimizer", "adam", "`NAME` of what moves the parameters on minibatches: adam, sgd, whose steps are of the mean loss of an example, or voggn, lgva or oggn, which update a Gaussian over the parameters")
 	f.Float64Var(&s.momentum, "momentum", 0.9, "momentum `X` of --optimizer sgd; 0 for none")
@@ -31,7 +31,7 @@ func (s *trainVerb) addDescent(f *pflag.FlagSet) {
 	f.StringSliceVar(&s.noDecay, "no-decay", nil, "`NAMES` of parameter tensors without a prior in training: names that inspect lists, normalized (layers before a normalization, of whose scale nothing is left), or all")
 }
 
-// options are those of train.MAP.
+// options returns the options for train.MAP.
 func (s *trainVerb) options() *train.Options {
 	o := s.o
 	o.Optimizer, o.Epochs, o.LBFGS, o.Seed = train.Adam{}, orNone(o.Epochs), orNone(o.LBFGS), s.common.Fit.Seed
@@ -51,7 +51,7 @@ func (s *trainVerb) options() *train.Options {
 	return &o
 }
 
-// precision is the precision of each parameter, 0 for the parameters of --no-decay.
+// precision returns the prior precision of each parameter. It is 0 for the parameters that --no-decay names.
 func (s *trainVerb) precision(net *network.Network, delta float64) ([]float64, error) {
 	_, _, count := net.Dims()
 	precision := slices.Repeat([]float64{delta}, count)

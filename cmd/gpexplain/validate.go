@@ -66,7 +66,7 @@ func (s *validateVerb) run(ctx context.Context, c *console.Console) error {
 	return verdict(v)
 }
 
-// verdict is the error of differences above the tolerance, which are marked in the table; nil where there is none.
+// verdict returns an error if differences exceed the tolerance. The table marks these.
 func verdict(v *funcgp.Validation) error {
 	switch {
 	case !v.OK && v.LeaveOneOut != nil:
