@@ -221,7 +221,7 @@ func TestDiagonalOfNetworkSource(t *testing.T) {
 	for _, tile := range []int{13, 1000} {
 		src := linearize.NewSource(net, 900, tile, func(lo, hi int) (*mat.Dense, error) { return x.Slice(lo, hi, 0, 6).(*mat.Dense), nil })
 		steps := 0
-		got := q.fit(t, weightspace.Diagonal, linearize.Rebatch(src, 50), &weightspace.Options{Limits: linearize.Limits{Progress: func(stage string, done, total int) {
+		got := q.fit(t, weightspace.Diagonal, src, &weightspace.Options{Limits: linearize.Limits{Progress: func(stage string, done, total int) {
 			require.Equal(t, weightspace.StagePrecision, stage)
 			require.Equal(t, 900, total)
 			steps++
