@@ -133,7 +133,7 @@ func (h *htmlWriter) build() (*htmlPage, error) {
 	first := &h.sections[0]
 	if mean, sd := h.latent(0); h.kind == binary && !math.IsNaN(mean) {
 		d := decimals(mean, sd)
-		say = append(say, fmt.Sprintf("f, the %s: %s ± %s%s.", first.quantity, typeset(fixed(first.sign*mean, d)), fixed(sd, d), h.ownMean(" on average, %s by %s", typeset(fixed(first.f, d)))))
+		say = append(say, fmt.Sprintf("f, the %s: %s ± %s%s.", first.quantity, typeset(fixed(first.sign*mean, d)), fixed(sd, d), h.ownMean(" on average, %s by %s", first, d)))
 	}
 	if text := h.explains(); text != "" {
 		say = append(say, text)
@@ -141,7 +141,7 @@ func (h *htmlWriter) build() (*htmlPage, error) {
 	if mean, sd := h.latent(0); h.kind == regression && len(h.page.Report.Prediction.ObservationSD) == 1 {
 		d := decimals(mean, sd)
 		say = append(say, fmt.Sprintf("That is what a new observation is expected to be. The function without noise, f, the %s, is %s ± %s%s.",
-			first.quantity, typeset(fixed(mean, d)), typeset(fixed(sd, d)), h.ownMean(" on average over the networks that fit the training data, and %s by %s", typeset(fixed(first.f, d)))))
+			first.quantity, typeset(fixed(mean, d)), typeset(fixed(sd, d)), h.ownMean(" on average over the networks that fit the training data, and %s by %s", first, d)))
 	}
 	if text := h.novelty(); text != "" {
 		say = append(say, text)
@@ -203,16 +203,17 @@ func (h *htmlWriter) classes() []htmlClass {
 	return list
 }
 
-// ownMean gives the output of the network itself if the mean is another number. It is "" if they are equal.
-func (h *htmlWriter) ownMean(format, f string) string {
+// ownMean gives the output of the network itself where the mean is another number, as that of a refit is. It returns ""
+// where they are equal.
+func (h *htmlWriter) ownMean(format string, of *section, decimals int) string {
 	if fit := &h.page.Report.Fit; fit.Match != nil && !fit.Refit {
 		return ""
 	}
-	says := "the trained network"
+	by := "the trained network"
 	if h.networks() > 1 {
-		says = "the mean of the trained networks"
+		by = "the mean of the trained networks"
 	}
-	return fmt.Sprintf(format, f, says)
+	return fmt.Sprintf(format, typeset(fixed(of.sign*float64(of.out.Network), decimals)), by)
 }
 
 // intervalBar draws the predictive interval of a regression, nil without one.
