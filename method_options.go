@@ -14,7 +14,7 @@ const methodAuto, weights = "auto", "weights"
 // defaultWithin is Method.Within of the method kept where it is not given.
 const defaultWithin = 0.05
 
-// laplace and variational are the values of FitOptions.Inference.
+// laplace and variationally are the values of FitOptions.Inference.
 const laplace, variationally = "laplace", "variational"
 
 // variational tells whether the posterior is the Gaussian with the largest lower bound on the evidence.

@@ -212,10 +212,6 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, set *funcgp.T
 		return nil, nil, nil, option.Errorf("a minibatch of {batch=%d} takes about %d bytes of memory, of which %d may be used; choose a smaller {batch}, or raise {max-memory}",
 			s.o.Batch, inUnits.MinibatchBytes(s.o.Batch), budget)
 	}
-	_, _, params := net.Dims()
-	if err := s.planNatural(params); err != nil {
-		return nil, nil, nil, err
-	}
 	var objective float64
 	o := s.options()
 	if o.Precision, err = s.precision(net, float64(info.PriorPrecision)); err != nil {
@@ -262,6 +258,7 @@ func (s *trainVerb) train(ctx context.Context, c *console.Console, set *funcgp.T
 	if own, err = net.WithStateOf(trained); err != nil {
 		return nil, nil, nil, err
 	}
+	_, _, params := net.Dims()
 	r = &trainReport{Schema: "funcgp/train/1", Out: s.out, Parameters: params, Examples: info.Examples, Objective: result.Float(res.Objective),
 		LogLikelihood: result.Float(res.LogLik), GradientNorm: result.Float(res.GradientNorm), Epochs: res.Epochs, Steps: res.Steps}
 	if held != nil {

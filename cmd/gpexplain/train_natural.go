@@ -25,11 +25,16 @@ import (
 // variational.Algorithm.
 var naturalNames = []string{"voggn", "lgva", "oggn"}
 
-// Where they differ from Adam: the rate γ and the number of updates.
+// The defaults that differ from Adam's. With the rate γ = 0.1 the Gaussian forgets its start at 0.9 an update, and 200 updates
+// leave 0.9²⁰⁰ = 7e-10 of it.
 const (
 	naturalRate    = 0.1
 	naturalUpdates = 200
 )
+
+// tooFar bounds the objective after an epoch, in units of the objective at the start and one nat an example. Updates whose
+// objective is larger lead away without becoming NaN: every run that passed it went on to 1e30 and more.
+const tooFar = 10
 
 // natural tells whether --optimizer is one of naturalNames.
 func (s *trainVerb) natural() bool { return slices.Contains(naturalNames, s.optimizer) }
@@ -52,17 +57,6 @@ func (s *trainVerb) checkNatural(f *pflag.FlagSet) error {
 		return job.Usagef("{optimizer=%s} is not for {arch=%s}; choose {optimizer=adam} or {optimizer=sgd}", s.optimizer, s.archName)
 	}
 	return nil
-}
-
-// planNatural refuses a network of p parameters where the Gaussian before and after an update does not fit into memory.
-func (s *trainVerb) planNatural(p int) error {
-	limits := &s.common.Fit.Limits
-	need, budget := 32*float64(p)*float64(p), limits.Budget()
-	if !s.natural() || need <= float64(budget) {
-		return nil
-	}
-	return option.Errorf("{optimizer=%s} takes about %.0f bytes of memory for the Gaussian over %d parameters, of which %d may be used; choose {optimizer=adam} or a smaller network, or raise {max-memory}",
-		s.optimizer, need, p, budget)
 }
 
 // naturalGradients returns the network with the mean of the Gaussian after the updates from net on, and how they went. With
@@ -139,7 +133,7 @@ func (s *trainVerb) naturalGradients(ctx context.Context, c *console.Console, se
 			return nil, nil, err
 		}
 		c.Detail("%s %d of %d: objective %.6g", s.optimizer, res.Steps, v.Steps, value)
-		if !(value < 10*(math.Abs(before)+float64(y.Len()))) {
+		if !(value < tooFar*(math.Abs(before)+float64(y.Len()))) {
 			err := &variational.DivergedError{Err: option.Errorf("the objective is %.3g, and was %.3g before the first", value, before)}
 			return nil, nil, s.diverged(data, res.Steps, err)
 		}
@@ -162,8 +156,13 @@ func (s *trainVerb) naturalGradients(ctx context.Context, c *console.Console, se
 	return best, res, nil
 }
 
-// diverged words the error of an update, which is numbered from 1, or of the start, by flags.
+// diverged words the error of an update, which is numbered from 1, or of the start, by flags. It does so for one that diverged
+// and for Gaussians that do not fit into memory.
 func (s *trainVerb) diverged(data string, update int, err error) error {
+	if e, ok := errors.AsType[*gp.MemoryError](err); ok {
+		return option.Errorf("{optimizer=%s}: %s takes %s of memory, of which %s may be used, and at most %s parameters fit; choose {optimizer=adam} or a smaller network, or raise {max-memory}",
+			s.optimizer, e.Op, job.SizeText(e.Needed), job.SizeText(e.Available), job.Count(e.Largest))
+	}
 	e, ok := errors.AsType[*variational.DivergedError](err)
 	if !ok {
 		return err

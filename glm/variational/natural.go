@@ -106,6 +106,9 @@ func (v *Natural) check(p int) error {
 // alone are mostly too far from theta for a first update. The updates forget what the precision is raised by. The errors
 // are those of Step.
 func (v *Natural) Start(ctx context.Context, theta []float64, x *mat.Dense, y *gp.Targets) (*Gaussian, error) {
+	if err := v.check(len(theta)); err != nil { // before the first matrix is made
+		return nil, err
+	}
 	q, err := NewPriorGaussian(theta, v.Prior)
 	if err != nil {
 		return nil, err

@@ -164,7 +164,7 @@ type iterate struct {
 	next     []float64  // the right sides
 	residual *mat.Dense // E r, N×C
 	elbo     ELBO
-	size     float64 // of next − x, see scaled
+	size     float64 // largest distance of a site from its condition, see (*solver).size
 }
 
 // sites returns x as the sites of a posterior. They are expanded at f, where b = r +

@@ -124,16 +124,6 @@ func Refuse(text option.Text, conditions ...string) Rule {
 	}
 }
 
-// Unless is for rules that mean nothing under a condition, as of For.
-func Unless(condition string, rules ...Rule) Rule {
-	return func(f *pflag.FlagSet) error {
-		if holds(f, condition) {
-			return nil
-		}
-		return Check(f, rules)
-	}
-}
-
 // Needs is for a flag that takes another, which why explains.
 func Needs(flag, other string, why option.Text) Rule {
 	return func(f *pflag.FlagSet) error {
