@@ -35,7 +35,7 @@ func (s *service) predictRows(ctx context.Context, r *request) (*predictions, er
 	d := s.elements()
 	// An array may be one row of the shape of an input. The rows of JSON have been counted.
 	if a, err := npy.OpenRows(bytes.NewReader(r.Array), int64(len(r.Array))); err == nil && a.Len() > s.mostRows() && a.Len()*a.Dim() != d {
-		return nil, refusef(unprocessable, "bad_rows", "rows: %d rows; send at most %d at a time", a.Len(), s.mostRows())
+		return nil, refusef(unprocessable, "bad_rows", "{rows}: %d rows; send at most %d at a time", a.Len(), s.mostRows())
 	}
 	rows, err := s.several(ctx, r, 8*int64(s.mostRows())*int64(d))
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/picture"
 )
 
@@ -35,15 +36,15 @@ func (s *service) input(ctx context.Context, r *request) (in *input, err error) 
 	case r.inputs() != 1:
 		return nil, refusef(unprocessable, "no_input", "the request names %d inputs; give one of row, values, picture and table", r.inputs())
 	case r.Top != nil && (*r.Top < 1 || *r.Top > mostTerms):
-		return nil, refusef(unprocessable, "bad_top", "top %d must be from 1 to %d", *r.Top, mostTerms)
+		return nil, refusef(unprocessable, "bad_top", "{top} %d must be from 1 to %d", *r.Top, mostTerms)
 	case r.Picture == nil && (r.Fit != "" || r.Invert != ""):
-		return nil, refusef(unprocessable, "contradiction", "fit and invert are for a picture; leave them out")
+		return nil, refusef(unprocessable, "contradiction", "{fit} and {invert} are for a picture; leave them out")
 	case !slices.Contains([]string{"", "frame", "ink"}, r.Fit):
-		return nil, refusef(unprocessable, "bad_fit", "fit %q must be frame or ink", r.Fit)
+		return nil, refusef(unprocessable, "bad_fit", "{fit} %q must be frame or ink", r.Fit)
 	case !slices.Contains([]string{"", "auto", "yes", "no"}, r.Invert):
-		return nil, refusef(unprocessable, "bad_invert", "invert %q must be auto, yes or no", r.Invert)
+		return nil, refusef(unprocessable, "bad_invert", "{invert} %q must be auto, yes or no", r.Invert)
 	case r.Fit == "ink" && r.Invert != "":
-		return nil, refusef(unprocessable, "contradiction", "invert is for the fit frame: ink is found whether it is light or dark; leave one of them out")
+		return nil, refusef(unprocessable, "contradiction", "{invert} is for {fit=frame}: ink is found whether it is light or dark; leave one of them out")
 	case r.Rows != nil || r.Array != nil:
 		var rows *funcgp.Rows
 		rows, err = s.several(ctx, r, decodeBytes)
@@ -76,7 +77,7 @@ func (s *service) testRow(ctx context.Context, row int) (*input, error) {
 // values is an input given as numbers.
 func (s *service) values(ctx context.Context, list []float64) (*input, error) {
 	if want := s.elements(); len(list) != want {
-		return nil, refusef(unprocessable, "bad_values", "values: %d numbers, but an input has %d (shape %v)", len(list), want, s.info.InputShape)
+		return nil, refusef(unprocessable, "bad_values", "{values}: %d numbers, but an input has %d (shape %v)", len(list), want, s.info.InputShape)
 	}
 	rows, err := s.numbers(ctx, mat.NewDense(1, len(list), list))
 	return s.one(ctx, "values", rows, err)
@@ -94,7 +95,7 @@ func (s *service) several(ctx context.Context, r *request, most int64) (*funcgp.
 func (s *service) table(ctx context.Context, text string) (*input, error) {
 	file := []byte(text)
 	if bytes.IndexByte(file, 0) >= 0 || bytes.HasPrefix(file, []byte{0x1f, 0x8b}) {
-		return nil, refusef(unprocessable, "bad_table", "table: it is no text; send the rows uncompressed, or a picture")
+		return nil, refusef(unprocessable, "bad_table", "{table}: it is no text; send the rows uncompressed, or a picture")
 	}
 	// One row and its header, with room for columns that are not used and decimal commas.
 	most, cells := 8*(s.elements()+1000), 1
@@ -102,7 +103,7 @@ func (s *service) table(ctx context.Context, text string) (*input, error) {
 		cells += strings.Count(text, end)
 	}
 	if cells > most {
-		return nil, refusef(unprocessable, "bad_table", "table: %d cells, more than the %d that one row may have; send one row", cells, most)
+		return nil, refusef(unprocessable, "bad_table", "{table}: %d cells, more than the %d that one row may have; send one row", cells, most)
 	}
 	rows, err := s.file(ctx, file, "", decodeBytes)
 	return s.one(ctx, "table", rows, err)
@@ -111,7 +112,7 @@ func (s *service) table(ctx context.Context, text string) (*input, error) {
 // picture is an input given as a PNG or JPEG file.
 func (s *service) picture(ctx context.Context, r *request) (*input, error) {
 	if !picture.Is(r.Picture) {
-		return nil, refusef(unprocessable, "bad_picture", "picture: it is neither PNG nor JPEG")
+		return nil, refusef(unprocessable, "bad_picture", "{picture}: it is neither PNG nor JPEG")
 	}
 	if r.Fit != "ink" {
 		rows, err := s.file(ctx, r.Picture, strings.TrimPrefix(r.Invert, "auto"), decodeBytes)
@@ -123,14 +124,14 @@ func (s *service) picture(ctx context.Context, r *request) (*input, error) {
 	}
 	p, err := picture.Decode(bytes.NewReader(r.Picture), decodeBytes)
 	if err != nil {
-		return nil, refusef(unprocessable, "bad_picture", "picture: %w; send a smaller PNG or JPEG", err)
+		return nil, refusef(unprocessable, "bad_picture", "{picture}: %w; send a smaller PNG or JPEG", err)
 	}
 	img, err := centred(p.Image, side, s.dark)
 	if err != nil {
 		if !errors.Is(err, picture.ErrBlank) {
-			return nil, refusef(unprocessable, "bad_picture", "picture: %w", err)
+			return nil, refusef(unprocessable, "bad_picture", "{picture}: %w", err)
 		}
-		return nil, refusef(unprocessable, "blank", "picture: %w; draw something", err)
+		return nil, refusef(unprocessable, "blank", "{picture}: %w; draw something", err)
 	}
 	rows, err := s.front.Picture(ctx, img, &funcgp.ReadOptions{Name: theInput, Invert: "no"})
 	in, err := s.one(ctx, "picture", rows, err)
@@ -145,7 +146,7 @@ func (s *service) drawn() (int, error) {
 	shape := s.info.InputShape
 	n := len(shape)
 	if s.info.Columns != nil || n < 2 || shape[n-1] != shape[n-2] || s.elements() != shape[n-1]*shape[n-1] {
-		return 0, refusef(unprocessable, "bad_fit", "fit ink is for square grey pictures, but inputs have shape %v; give the fit frame", shape)
+		return 0, refusef(unprocessable, "bad_fit", "{fit=ink} is for square grey pictures, but inputs have shape %v; give {fit=frame}", shape)
 	}
 	return shape[n-1], nil
 }
@@ -201,7 +202,7 @@ func (s *service) one(ctx context.Context, member string, rows *funcgp.Rows, err
 		return nil, badInput(member, err)
 	}
 	if n := rows.Len(); n != 1 {
-		return nil, refusef(unprocessable, "bad_"+member, "%s: %d rows; send one", member, n)
+		return nil, refusef(unprocessable, "bad_"+member, "%s: %d rows; send one", option.Named(member), n)
 	}
 	in := &input{rows: rows, subject: subject{Split: "request", NamedRow: result.NamedRow{Index: -1, Label: result.Undefined()}}}
 	for _, note := range rows.Notes() {
@@ -239,20 +240,20 @@ func pngOf(p result.Picture) (pngFile, error) {
 // removed refuses training rows that a request cannot take out.
 func (s *service) removed(rows []int) error {
 	if len(rows) > mostRemoved {
-		return refusef(unprocessable, "bad_without", "without: %d rows; take out at most %d at a time", len(rows), mostRemoved)
+		return refusef(unprocessable, "bad_without", "{without}: %d rows; take out at most %d at a time", len(rows), mostRemoved)
 	}
 	seen := map[int]bool{}
 	for _, row := range rows {
 		switch _, ok := s.position[row]; {
 		case !ok:
-			return refusef(unprocessable, "bad_without", "without: row %d is none of the %s training rows", row, job.Count(len(s.position)))
+			return refusef(unprocessable, "bad_without", "{without}: row %d is none of the %s training rows", row, job.Count(len(s.position)))
 		case seen[row]:
-			return refusef(unprocessable, "bad_without", "without: row %d is listed twice", row)
+			return refusef(unprocessable, "bad_without", "{without}: row %d is listed twice", row)
 		}
 		seen[row] = true
 	}
 	if len(seen) == len(s.position) {
-		return refusef(unprocessable, "bad_without", "without: these are all training rows; leave one in")
+		return refusef(unprocessable, "bad_without", "{without}: these are all training rows; leave one in")
 	}
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -96,14 +95,14 @@ func (ask *request) decode(body []byte, columns []string, d, most int) error {
 		case "values":
 			var begin json.Token
 			if begin, err = j.Token(); err == nil && begin == json.Delim('{') {
-				ask.Values, err = decodeNamed(j, columns, "values")
+				ask.Values, err = decodeNamed(j, columns, option.Named("values"))
 			} else if err == nil && begin != nil {
 				var list []*float64
-				list, err = decodeListFrom[*float64](j, begin, d, refusef(unprocessable, "bad_values", "values: more than %d numbers, which is what an input has", d))
+				list, err = decodeListFrom[*float64](j, begin, d, refusef(unprocessable, "bad_values", "{values}: more than %d numbers, which is what an input has", d))
 				ask.Values = make([]float64, len(list))
 				for i, v := range list {
 					if v == nil {
-						return refusef(unprocessable, "bad_values", "values: number %d is null; give a number", i)
+						return refusef(unprocessable, "bad_values", "{values}: number %d is null; give a number", i)
 					}
 					ask.Values[i] = *v
 				}
@@ -121,11 +120,11 @@ func (ask *request) decode(body []byte, columns []string, d, most int) error {
 		case "top":
 			err = j.Decode(&ask.Top)
 		case "contrast":
-			ask.Contrast, err = decodeList[string](j, 2, refusef(unprocessable, "bad_contrast", "contrast: more than 2 names; give two"))
+			ask.Contrast, err = decodeList[string](j, 2, refusef(unprocessable, "bad_contrast", "{contrast}: more than 2 names; give two"))
 		case "output":
 			err = j.Decode(&ask.Output)
 		case "without":
-			ask.Without, err = decodeList[int](j, mostRemoved, refusef(unprocessable, "bad_without", "without: more than %d rows; take out at most so many at a time", mostRemoved))
+			ask.Without, err = decodeList[int](j, mostRemoved, refusef(unprocessable, "bad_without", "{without}: more than %d rows; take out at most so many at a time", mostRemoved))
 		case "flip":
 			err = j.Decode(&ask.Flip)
 		case "influence":
@@ -151,9 +150,9 @@ func (ask *request) decode(body []byte, columns []string, d, most int) error {
 }
 
 // decodeNamed reads the rest of an object that has a number for each of these columns, and returns them in the order of
-// the columns. Errors begin with where it is in the request.
-func decodeNamed(j *json.Decoder, columns []string, where string) ([]float64, error) {
-	member, _, _ := strings.Cut(where, ":")
+// the columns. Errors begin with where it is in the request, which names the member.
+func decodeNamed(j *json.Decoder, columns []string, where option.Text) ([]float64, error) {
+	member := where.Named()[0]
 	bad := func(format string, a ...any) error {
 		return refusef(unprocessable, "bad_"+member, "%s: %s; give a number for each of %s and nothing else", where, fmt.Sprintf(format, a...), option.QuoteList(columns))
 	}
@@ -201,7 +200,7 @@ func decodeNamed(j *json.Decoder, columns []string, where string) ([]float64, er
 
 // decodeRows reads a list of rows, each d numbers or an object as decodeNamed reads it; null is nil.
 func decodeRows(j *json.Decoder, columns []string, d, most int) (*mat.Dense, error) {
-	bad := refusef(unprocessable, "bad_rows", "rows: give a list of 1 to %d rows, each a list of %d numbers, or an object of as many by the names of the columns", most, d)
+	bad := refusef(unprocessable, "bad_rows", "{rows}: give a list of 1 to %d rows, each a list of %d numbers, or an object of as many by the names of the columns", most, d)
 	begin, err := j.Token()
 	if err != nil || begin == nil {
 		return nil, err
@@ -216,7 +215,7 @@ func decodeRows(j *json.Decoder, columns []string, d, most int) (*mat.Dense, err
 			return nil, err
 		}
 		if begin == json.Delim('{') && n < most {
-			row, err := decodeNamed(j, columns, fmt.Sprintf("rows: row %d", n))
+			row, err := decodeNamed(j, columns, option.Textf("{rows}: row %d", n))
 			if err != nil {
 				return nil, err
 			}

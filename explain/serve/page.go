@@ -29,7 +29,7 @@ type pages struct {
 func (s *service) page(ctx context.Context, r *request, in *input, x *funcgp.Explanation) (htmlFile, error) {
 	if len(r.Without) > 0 {
 		if !s.refits {
-			return "", refusef(unprocessable, "bad_without", "without: a page has it where a posterior is fitted again, and not by %s; leave it out", s.info.Method)
+			return "", refusef(unprocessable, "bad_without", "{without}: a page has it where a posterior is fitted again, and not by %s; leave it out", s.info.Method)
 		}
 		p, err := s.predictWithout(ctx, in, r.Without)
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/option"
@@ -33,13 +32,11 @@ func refusef(status int, code, format string, args ...any) *refusal {
 	return refuse(status, code, option.Errorf(format, args...))
 }
 
-// A message begins with the member that is at fault, where one is.
-var memberFirst = regexp.MustCompile(`^(row|values|picture|table|rows|fit|invert|top|contrast|output|without|flip|influence|coverage)\b`)
-
 // refuse makes a refusal of an error, in the words of who sent the request, in one line without the names of packages.
+// Its field is the first member of a request that the error names.
 func refuse(status int, code string, err error) *refusal {
 	message := job.Message(option.Word(err, option.Members))
-	return &refusal{Status: status, Code: code, Message: message, Field: memberFirst.FindString(message), err: err}
+	return &refusal{Status: status, Code: code, Message: message, Field: option.Member(err), err: err}
 }
 
 // write answers with an object, a file or a refusal.

@@ -15,6 +15,7 @@ import (
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/result"
 	"github.com/funcgp/funcgp/internal/npy"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 //go:embed static/index.html static/app.js static/style.css
@@ -256,7 +257,7 @@ func (s *service) asked(r *http.Request, kind string, body []byte) (ask *request
 		ask.Table = &text
 	case npyType, "application/octet-stream":
 		if !npy.Is(body) {
-			return nil, refusef(unprocessable, "bad_rows", "rows: it is no .npy file")
+			return nil, refusef(unprocessable, "bad_rows", "{rows}: it is no .npy file")
 		}
 		ask.Array = body
 	default:
@@ -292,10 +293,10 @@ func queryOf(r *http.Request) (url.Values, error) {
 
 // parameters reads the members that an address may have.
 func (ask *request) parameters(r *http.Request) error {
-	number := func(text string, into *int) error {
+	number := func(name, text string, into *int) error {
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return refusef(http.StatusBadRequest, "bad_parameter", "%q is no whole number", text)
+			return refusef(http.StatusBadRequest, "bad_parameter", "%s %q is no whole number", option.Named(name), text)
 		}
 		*into = n
 		return nil
@@ -313,14 +314,14 @@ func (ask *request) parameters(r *http.Request) error {
 		case "invert":
 			ask.Invert = value
 		case "top":
-			ask.Top, err = &n, number(value, &n)
+			ask.Top, err = &n, number(name, value, &n)
 		case "output":
-			ask.Output, err = &n, number(value, &n)
+			ask.Output, err = &n, number(name, value, &n)
 		case "contrast":
 			ask.Contrast = strings.Split(value, ",")
 		case "without":
 			for text := range strings.SplitSeq(value, ",") {
-				if err = number(text, &n); err != nil {
+				if err = number(name, text, &n); err != nil {
 					break
 				}
 				ask.Without = append(ask.Without, n)
@@ -328,18 +329,18 @@ func (ask *request) parameters(r *http.Request) error {
 		case "flip", "influence":
 			into := map[string]*bool{"flip": &ask.Flip, "influence": &ask.Influence}[name]
 			if *into, err = strconv.ParseBool(value); err != nil {
-				err = refusef(http.StatusBadRequest, "bad_parameter", "%s %q is neither true nor false", name, value)
+				err = refusef(http.StatusBadRequest, "bad_parameter", "%s %q is neither true nor false", option.Named(name), value)
 			}
 		case "coverage":
 			share, failed := strconv.ParseFloat(value, 64)
 			if ask.Coverage = &share; failed != nil {
-				err = refusef(http.StatusBadRequest, "bad_parameter", "coverage %q is no number", value)
+				err = refusef(http.StatusBadRequest, "bad_parameter", "{coverage} %q is no number", value)
 			}
 		default:
 			err = refusef(http.StatusBadRequest, "bad_parameter", "there is no parameter %q; give fit, invert, top, output, contrast, without, flip, influence or coverage", name)
 		}
 		if err == nil && len(list) > 1 {
-			err = refusef(http.StatusBadRequest, "bad_parameter", "%s is given %d times", name, len(list))
+			err = refusef(http.StatusBadRequest, "bad_parameter", "%s is given %d times", option.Named(name), len(list))
 		}
 		if err != nil {
 			return err

@@ -42,7 +42,7 @@ func (s *service) predictions(ctx context.Context, r *request, rows *funcgp.Rows
 	o := &funcgp.PredictOptions{}
 	if r.Coverage != nil {
 		if o.Coverage = *r.Coverage; o.Coverage == 0 {
-			return nil, refusef(unprocessable, "bad_coverage", "coverage 0 must be between 0 and 1")
+			return nil, refusef(unprocessable, "bad_coverage", "{coverage} 0 must be between 0 and 1")
 		}
 	}
 	for x, err := range s.front.Predictions(ctx, rows, o) {
@@ -97,27 +97,27 @@ func (s *service) question(r *request) (*funcgp.ExplainOptions, error) {
 	o := &funcgp.ExplainOptions{Top: min(top, s.most), Influence: r.Influence, Only: !r.page, Sides: true, Page: r.page}
 	switch outputs := s.info.Outputs; {
 	case r.Contrast != nil && r.Output != nil:
-		return nil, refusef(unprocessable, "contradiction", "contrast and output exclude each other; give one of them")
+		return nil, refusef(unprocessable, "contradiction", "{contrast} and {output} exclude each other; give one of them")
 	case r.Contrast != nil && outputs == 1:
-		return nil, refusef(unprocessable, "one_output", "contrast: the network has one output, which already weighs its two classes against each other; leave contrast out")
+		return nil, refusef(unprocessable, "one_output", "{contrast}: the network has one output, which already weighs its two classes against each other; leave {contrast} out")
 	case r.Contrast != nil && len(r.Contrast) != 2:
-		return nil, refusef(unprocessable, "bad_contrast", "contrast: %d names; give two", len(r.Contrast))
+		return nil, refusef(unprocessable, "bad_contrast", "{contrast}: %d names; give two", len(r.Contrast))
 	case r.Contrast != nil:
 		o.For, o.Against = r.Contrast[0], r.Contrast[1]
 	case r.Output != nil && (*r.Output < 0 || *r.Output >= outputs):
-		return nil, refusef(unprocessable, "bad_output", "output %d: the network has outputs 0 to %d", *r.Output, outputs-1)
+		return nil, refusef(unprocessable, "bad_output", "{output} %d: the network has outputs 0 to %d", *r.Output, outputs-1)
 	case r.Output != nil && !r.page:
 		o.For = s.outputName(*r.Output)
 	}
 	if r.Influence && !s.refits {
-		return nil, refusef(unprocessable, "bad_influence", "influence: a posterior by %s is not fitted again at half of the weights; leave it out, or serve one by exact or kept", s.info.Method)
+		return nil, refusef(unprocessable, "bad_influence", "{influence}: a posterior by %s is not fitted again at half of the weights; leave it out, or serve one by exact or kept", s.info.Method)
 	}
 	if o.SmallestFlip = r.Flip; r.Flip {
 		switch {
 		case s.info.Classes == nil:
-			return nil, refusef(unprocessable, "bad_flip", "flip: there is no class to change; leave it out")
+			return nil, refusef(unprocessable, "bad_flip", "{flip}: there is no class to change; leave it out")
 		case !s.refits:
-			return nil, refusef(unprocessable, "bad_flip", "flip: a posterior by %s is not fitted again without training rows; leave it out", s.info.Method)
+			return nil, refusef(unprocessable, "bad_flip", "{flip}: a posterior by %s is not fitted again without training rows; leave it out", s.info.Method)
 		}
 	}
 	return o, nil

@@ -2,11 +2,11 @@ package serve
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/funcgp/funcgp"
 	"github.com/funcgp/funcgp/explain/result"
+	"github.com/funcgp/funcgp/internal/option"
 )
 
 // orders say how a prediction without training examples is found.
@@ -28,7 +28,7 @@ func (s *service) predictWithout(ctx context.Context, in *input, rows []int) (*f
 		if interrupted(err) {
 			return nil, err
 		}
-		return nil, refuse(unprocessable, "undefined", fmt.Errorf("without: %w", err))
+		return nil, refuse(unprocessable, "undefined", option.Errorf("{without}: %w", err))
 	}
 	return &list[0], nil
 }

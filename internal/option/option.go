@@ -329,6 +329,16 @@ func First(err error, w Words) string {
 	return ""
 }
 
+// Member is the first member of a request that an error names, and "" where it names none.
+func Member(err error) string {
+	for _, name := range Of(err).Named() {
+		if m := Find(name).Member; m != "" {
+			return m
+		}
+	}
+	return ""
+}
+
 // Trimmed returns an error without a prefix of its text, such as the name of a package.
 func Trimmed(err error, prefix string) error {
 	return &Error{Text(strings.TrimPrefix(string(Of(err)), prefix)), errors.Join(err)}

@@ -45,7 +45,8 @@ var Table = []Option{
 			"files also by a pattern in quotes, 'x-*.npy', or a list a.csv,b.csv (default digits)"},
 	{Name: "early-stopping", Go: "TrainingSet.HeldOut"},
 	{Name: "epochs"},
-	{Name: "flip", Go: "ExplainOptions.Flip"},
+	{Name: "fit", Member: "fit"},
+	{Name: "flip", Go: "ExplainOptions.Flip", Member: "flip"},
 	{Name: "flip-most", Go: "ExplainOptions.FlipMost"},
 	{Name: "force", Go: "FitOptions.Force",
 		Help: "answer even where the outputs are those of the classes in another order, which is an error otherwise"},
@@ -65,7 +66,7 @@ var Table = []Option{
 		Help: "find the posterior at the prior precision of the answers by `HOW`: laplace, by the curvature at one point; " +
 			"or variational, the Gaussian with the largest lower bound on the evidence, of --method exact or " +
 			"parameters, or of --structure full, block or diag, whose mean is the mean of the answers as with --refit"},
-	{Name: "influence", Go: "ExplainOptions.Influence"},
+	{Name: "influence", Go: "ExplainOptions.Influence", Member: "influence"},
 	{Name: "init"},
 	{Name: "input", Python: "X"},
 	{Name: "input-columns", Go: "Model.InputColumns",
@@ -108,12 +109,13 @@ var Table = []Option{
 	{Name: "operators"},
 	{Name: "optimize"},
 	{Name: "out", Python: "path"},
-	{Name: "output", Go: "Model.Output",
+	{Name: "output", Go: "Model.Output", Member: "output",
 		Help: "`NAME` of the tensor that is the output f: of several outputs, or any inside the graph"},
 	{Name: "outputs", Go: "FitOptions.Outputs", Kept: true,
 		Help: "of many classes, tell apart those of this `LIST`, such as 3,17 or cat,dog, or the K most probable with " +
 			"top:K, and take the others as one class; all takes every class (default top:10 of more than 100 classes)"},
 	{Name: "page"},
+	{Name: "picture", Member: "picture"},
 	{Name: "pool"},
 	{Name: "posterior", Python: "path",
 		Help: "answer from the posterior in `FILE`, which gpexplain fit wrote, instead of fitting one"},
@@ -137,6 +139,7 @@ var Table = []Option{
 		Help: "`COLUMN` of a CSV file with the weights of the training rows in the loss, numbers of 0 or more, which is " +
 			"no feature, or array of a .npz file: a row of weight 2 counts as two equal rows, and one of weight 0 as " +
 			"none"},
+	{Name: "rows", Member: "rows"},
 	{Name: "samples", Go: "FitOptions.Samples"},
 	{Name: "seed", Go: "Seed",
 		Help: "seed `N` of training, of --select, the error report, and of predict --link mc and --predictive bnn " +
@@ -163,6 +166,7 @@ var Table = []Option{
 	{Name: "structure", Go: "FitOptions.Structure", Values: []string{"full", "diag", "block", "kfac", "kfac-damped", "last-layer", "subnetwork", "chain"},
 		Help: "take the posterior over the parameters with the `STRUCTURE` full, diag, block (a block a layer), kfac, " +
 			"kfac-damped, last-layer, subnetwork or chain"},
+	{Name: "table", Member: "table"},
 	{Name: "target", Go: "Data.Target", Python: "y",
 		Help: "target `COLUMN` of a CSV file, or several as a,b, one for each output: numbers, or labels 0 and 1 of " +
 			"which a row has any number (default the last); of .npz the array, of .npy the file"},
@@ -173,7 +177,7 @@ var Table = []Option{
 		Help: "deviation `X` of those targets"},
 	{Name: "test-data", Go: "Data.TestFile",
 		Help: "take the test rows of a CSV file from a second `FILE`"},
-	{Name: "top", Go: "ExplainOptions.Top"},
+	{Name: "top", Go: "ExplainOptions.Top", Member: "top"},
 	{Name: "train-count", Go: "Data.TrainCount", Kept: true,
 		Help: "train on the first `N` kept rows (default all, or those that the model records)"},
 	{Name: "train-index", Go: "Data.TrainFile", Kept: true,
@@ -185,6 +189,7 @@ var Table = []Option{
 	{Name: "valid-data", Go: "Data.ValidFile",
 		Help: "take the validation rows of a CSV file from another `FILE`; predictions are calibrated on them with " +
 			"--calibrate heldout"},
+	{Name: "values", Member: "values"},
 	{Name: "verbose",
 		Help: "say on standard error what is done"},
 	{Name: "weight-decay", Go: "WeightDecay", Kept: true,
@@ -196,7 +201,7 @@ var Table = []Option{
 		Help: "leave out rows that say nothing, so that for 99 % of a sample of test rows the variance is at most " +
 			"1+`PART` times that of all rows; --method exact becomes kept, whose default is 0.05, and nystrom passes " +
 			"over the rows kept alone"},
-	{Name: "without", Go: "ExplainOptions.Without"},
+	{Name: "without", Go: "ExplainOptions.Without", Member: "without"},
 	{Name: "without-inputs", Go: "SaveOptions.WithoutInputs"},
 	{Name: "workers",
 		Help: "let `N` goroutines work at a time (default one a processor)"},
