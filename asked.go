@@ -64,41 +64,8 @@ func checked(m *Model, d *Data, o *FitOptions, file string) (*asked, error) {
 	return s, err
 }
 
-// given tells whether an option has a value other than its default.
-func (s *asked) given(name string) bool { return s.texts()[name] != "" }
-
-// texts returns, by option name, the values of the options that a posterior's file records, as they are written
-// on a command line. The value of an option at its default is "".
-func (s *asked) texts() map[string]string {
-	m, d, o := &s.Model, &s.Data, &s.Fit
-	optional := func(v *float64) string {
-		if v == nil {
-			return ""
-		}
-		return shortest(*v)
-	}
-	positive := func(v float64) string {
-		if v == 0 {
-			return ""
-		}
-		return shortest(v)
-	}
-	yes := map[bool]string{true: "true"}
-	texts := map[string]string{"outputs": o.Outputs, "method": o.Method.Name, "inducing": positive(float64(o.Method.Inducing)), "within": positive(o.Method.Within),
-		"certify": yes[o.Method.Certify], "select": o.Method.Select, "at": o.Prior.At, "refit": yes[o.Refit], "inference": o.Inference, "tune-prior": o.Prior.Tune,
-		"train-count": positive(float64(d.TrainCount)), "train-index": d.TrainFile, "classes": job.JoinNames(d.Classes), "likelihood": o.Likelihood,
-		"prior-precision": optional(o.Prior.Precision), "weight-decay": optional(o.Prior.WeightDecay), "label-smoothing": optional(o.LabelSmoothing),
-		"class-weights": o.ClassWeights, "prior": o.Prior.File, "noise-variance": optional(o.NoiseVariance), "standardize": o.Standardize,
-		"input-mean": o.InputMean.text(), "input-sd": o.InputSD.text(), "target-mean": o.TargetMean.text(), "target-sd": o.TargetSD.text(),
-		"calibrate": o.Calibrate, "model": m.File, "data": d.Source, "target": d.Target, "id": d.ID, "row-weights": d.RowWeights, "test-data": d.TestFile, "valid-data": d.ValidFile}
-	if m.Network != nil {
-		texts["model"] = "the network"
-	}
-	if d.Split != nil {
-		texts["split"] = strconv.Itoa(*d.Split)
-	}
-	return texts
-}
+// hasModel tells whether the options name a model.
+func (s *asked) hasModel() bool { return s.Model.File != "" || s.Model.Network != nil }
 
 // checkTask returns an error for values of likelihood, loss and prior that are invalid or exclude each other.
 func (s *FitOptions) checkTask() error {
@@ -196,9 +163,12 @@ func (f *asked) checkData() error {
 	if s.Source != "mnist" {
 		return nil
 	}
-	for _, flag := range []string{"target", "id", "row-weights", "split", "test-data", "valid-data"} {
-		if f.given(flag) {
-			return job.Usagef("%v is for a CSV file, not {data=mnist}", option.Named(flag))
+	for _, o := range []struct {
+		flag  string
+		given bool
+	}{{"target", s.Target != ""}, {"id", s.ID != ""}, {"row-weights", s.RowWeights != ""}, {"split", s.Split != nil}, {"test-data", s.TestFile != ""}, {"valid-data", s.ValidFile != ""}} {
+		if o.given {
+			return job.Usagef("%v is for a CSV file, not {data=mnist}", option.Named(o.flag))
 		}
 	}
 	return nil

@@ -185,7 +185,7 @@ func (r *remembered) recall(ctx context.Context, posterior string, f *asked, inp
 	if r == nil {
 		return nil
 	}
-	bundled, another := f.network != nil, f.given("model") // asked before the file fills it in
+	bundled, another := f.network != nil, f.hasModel() // asked before the file fills it in
 	if !another && r.Model != "" && !bundled {
 		for _, path := range append([]string{r.Model}, r.Weight...) {
 			if err := r.check(ctx, posterior, path, "{model}"); err != nil {
@@ -209,7 +209,7 @@ func (r *remembered) recall(ctx context.Context, posterior string, f *asked, inp
 		}
 		return job.FullErrorf("%s: it was fitted %s, and %s makes another network; leave %s out, or fit again", posterior, fitted, option.Set(s.flag, given), flag)
 	}
-	if f.given("data") || r.Data == "" {
+	if f.Data.Source != "" || r.Data == "" {
 		return nil
 	}
 	if kind, _, _ := strings.Cut(r.Data, ":"); bundled && kind != "digits" || r.Data == insideData {
@@ -218,7 +218,7 @@ func (r *remembered) recall(ctx context.Context, posterior string, f *asked, inp
 	}
 	d := &f.Data
 	d.Source = r.Data
-	parts := !f.given("split") && !f.given("test-data") && !f.given("valid-data")
+	parts := f.Data.Split == nil && f.Data.TestFile == "" && f.Data.ValidFile == ""
 	if parts {
 		d.TestFile, d.ValidFile, d.Split = r.Test, r.Valid, r.Split
 	}

@@ -184,7 +184,7 @@ func openSaved(ctx context.Context, c *job.Job, path string, kind fileKind, f *a
 	if k := h.Fit.Calibration; k != nil && k.Temperature == 0 {
 		k.Temperature = 1 // of an older version
 	}
-	if h.Bundle && !f.given("model") {
+	if h.Bundle && !f.hasModel() {
 		if f.network, err = file.Bytes(networkSection); err != nil {
 			return nil, err
 		}

@@ -17,60 +17,90 @@ import (
 // with the file, both values must agree.
 type setting struct {
 	flag   string
-	named  bool                        // a file that it names counts by its checksum
+	asked  func(s *asked) string       // the value among the options, as a command line writes it; "" where it is not given
 	fitted func(h *savedHeader) string // what was fitted, whether the flag was given or not; nil or "" where that says nothing
+	named  bool                        // a file that it names counts by its checksum
 }
 
 // settings are compared in this order.
 var settings = []setting{
-	{flag: "outputs"},
-	{flag: "method", fitted: func(h *savedHeader) string { return h.Fit.Method }},
-	{flag: "inducing", fitted: func(h *savedHeader) string { return strconv.Itoa(int(h.Fit.Inducing)) }},
-	{flag: "within"},
-	{flag: "certify"},
-	{flag: "select", fitted: func(h *savedHeader) string { return h.Select }},
-	{flag: "at", fitted: func(h *savedHeader) string {
+	{flag: "outputs", asked: func(s *asked) string { return s.Fit.Outputs }},
+	{flag: "method", asked: func(s *asked) string { return s.Fit.Method.Name }, fitted: func(h *savedHeader) string { return h.Fit.Method }},
+	{flag: "inducing", asked: func(s *asked) string { return unlessZero(float64(s.Fit.Method.Inducing)) },
+		fitted: func(h *savedHeader) string { return strconv.Itoa(int(h.Fit.Inducing)) }},
+	{flag: "within", asked: func(s *asked) string { return unlessZero(s.Fit.Method.Within) }},
+	{flag: "certify", asked: func(s *asked) string { return ifTrue(s.Fit.Method.Certify) }},
+	{flag: "select", asked: func(s *asked) string { return s.Fit.Method.Select }, fitted: func(h *savedHeader) string { return h.Select }},
+	{flag: "at", asked: func(s *asked) string { return s.Fit.Prior.At }, fitted: func(h *savedHeader) string {
 		if h.Fit.Match == nil {
 			return ""
 		}
 		return h.Fit.Match.Used
 	}},
-	{flag: "refit", fitted: func(h *savedHeader) string { return strconv.FormatBool(!h.Network) }},
-	{flag: "inference", fitted: func(h *savedHeader) string { return cmp.Or(h.Fit.Inference, laplace) }},
-	{flag: "tune-prior"},
-	{flag: "train-count"}, // these two by agreeRows
-	{flag: "train-index"},
-	{flag: "classes", fitted: func(h *savedHeader) string {
+	{flag: "refit", asked: func(s *asked) string { return ifTrue(s.Fit.Refit) },
+		fitted: func(h *savedHeader) string { return strconv.FormatBool(!h.Network) }},
+	{flag: "inference", asked: func(s *asked) string { return s.Fit.Inference },
+		fitted: func(h *savedHeader) string { return cmp.Or(h.Fit.Inference, laplace) }},
+	{flag: "tune-prior", asked: func(s *asked) string { return s.Fit.Prior.Tune }},
+	{flag: "train-count", asked: func(s *asked) string { return unlessZero(float64(s.Data.TrainCount)) }}, // these two by agreeRows
+	{flag: "train-index", asked: func(s *asked) string { return s.Data.TrainFile }},
+	{flag: "classes", asked: func(s *asked) string { return job.JoinNames(s.Data.Classes) }, fitted: func(h *savedHeader) string {
 		if h.ClassNames != nil {
 			return job.JoinNames(h.ClassNames)
 		}
 		return formatInts(h.Classes)
 	}},
-	{flag: "likelihood", fitted: func(h *savedHeader) string { return h.Likelihood }},
-	{flag: "prior-precision", fitted: func(h *savedHeader) string { return shortest(float64(h.Fit.PriorPrecision)) }},
-	{flag: "weight-decay"},
-	{flag: "label-smoothing", fitted: func(h *savedHeader) string { return shortest(h.Smoothing) }},
-	{flag: "class-weights", fitted: func(h *savedHeader) string { return h.ClassWeights }},
-	{flag: "prior", named: true},
-	{flag: "noise-variance", fitted: func(h *savedHeader) string {
+	{flag: "likelihood", asked: func(s *asked) string { return s.Fit.Likelihood }, fitted: func(h *savedHeader) string { return h.Likelihood }},
+	{flag: "prior-precision", asked: func(s *asked) string { return unlessNil(s.Fit.Prior.Precision) },
+		fitted: func(h *savedHeader) string { return shortest(float64(h.Fit.PriorPrecision)) }},
+	{flag: "weight-decay", asked: func(s *asked) string { return unlessNil(s.Fit.Prior.WeightDecay) }},
+	{flag: "label-smoothing", asked: func(s *asked) string { return unlessNil(s.Fit.LabelSmoothing) },
+		fitted: func(h *savedHeader) string { return shortest(h.Smoothing) }},
+	{flag: "class-weights", asked: func(s *asked) string { return s.Fit.ClassWeights }, fitted: func(h *savedHeader) string { return h.ClassWeights }},
+	{flag: "prior", asked: func(s *asked) string { return s.Fit.Prior.File }, named: true},
+	{flag: "noise-variance", asked: func(s *asked) string { return unlessNil(s.Fit.NoiseVariance) }, fitted: func(h *savedHeader) string {
 		if h.Fit.NoiseVariance == nil {
 			return ""
 		}
 		return shortest(float64(*h.Fit.NoiseVariance))
 	}},
-	{flag: "standardize", fitted: func(h *savedHeader) string {
+	{flag: "standardize", asked: func(s *asked) string { return s.Fit.Standardize }, fitted: func(h *savedHeader) string {
 		return map[bool]string{true: "no"}[h.Scaling.Inputs == "" && h.Scaling.Targets == ""]
 	}},
-	{flag: "input-mean", named: true},
-	{flag: "input-sd", named: true},
-	{flag: "target-mean", named: true},
-	{flag: "target-sd", named: true},
-	{flag: "calibrate", fitted: func(h *savedHeader) string {
+	{flag: "input-mean", asked: func(s *asked) string { return s.Fit.InputMean.text() }, named: true},
+	{flag: "input-sd", asked: func(s *asked) string { return s.Fit.InputSD.text() }, named: true},
+	{flag: "target-mean", asked: func(s *asked) string { return s.Fit.TargetMean.text() }, named: true},
+	{flag: "target-sd", asked: func(s *asked) string { return s.Fit.TargetSD.text() }, named: true},
+	{flag: "calibrate", asked: func(s *asked) string { return s.Fit.Calibrate }, fitted: func(h *savedHeader) string {
 		if h.Fit.Calibration == nil {
 			return "none"
 		}
 		return h.Fit.Calibration.Method
 	}},
+}
+
+// unlessZero formats a number for which 0 stands for the default.
+func unlessZero(v float64) string {
+	if v == 0 {
+		return ""
+	}
+	return shortest(v)
+}
+
+// unlessNil formats a number that may be missing.
+func unlessNil(v *float64) string {
+	if v == nil {
+		return ""
+	}
+	return shortest(*v)
+}
+
+// ifTrue formats a switch that is off by default.
+func ifTrue(v bool) string {
+	if v {
+		return "true"
+	}
+	return ""
 }
 
 // shortest formats a number in its shortest spelling.
@@ -82,9 +112,9 @@ func (p *problem) SavedFlags(ctx context.Context) (map[string]string, error) {
 	if p.Saved != nil {
 		return p.Saved.Header.Flags, nil
 	}
-	out, texts := map[string]string{}, p.asked.texts()
+	out := map[string]string{}
 	for _, s := range settings {
-		text := texts[s.flag]
+		text := s.asked(p.asked)
 		if text == "" || s.flag == "calibrate" { // which a fit with other rows may change
 			continue
 		}
@@ -120,9 +150,8 @@ func (s *setting) canonical(ctx context.Context, text string) (string, error) {
 // compares the training rows later, when the data are read. --calibrate none may drop the calibration in the
 // file, and parts are calibrated when they are merged.
 func (v *savedFile) agree(ctx context.Context, f *asked, kind fileKind) error {
-	texts := f.texts()
 	for _, s := range settings {
-		text := texts[s.flag]
+		text := s.asked(f)
 		if text == "" || s.flag == "train-count" || s.flag == "train-index" || s.flag == "calibrate" && (text == "none" || text == "skip" || kind != posteriorKind) {
 			continue
 		}
