@@ -60,6 +60,20 @@ func TestErrorsNameGo(t *testing.T) {
 	}
 }
 
+// The file of a posterior records the options that the table says it keeps.
+func TestSettingsAreKept(t *testing.T) {
+	var kept, recorded []string
+	for _, o := range option.Table {
+		if o.Kept {
+			kept = append(kept, o.Name)
+		}
+	}
+	for _, s := range settings {
+		recorded = append(recorded, s.flag)
+	}
+	require.ElementsMatch(t, kept, recorded)
+}
+
 // A field of an answer and its member in JSON have one name.
 func TestFieldsAreMembers(t *testing.T) {
 	words := regexp.MustCompile(`([a-z])([A-Z])|(MAP)([A-Z])`)
