@@ -37,9 +37,9 @@ func counterfactualModel(ctx context.Context, c *job.Job, p *problem, q *solutio
 func (q *solution) changeable(flag option.Text, saved bool) error {
 	switch {
 	case q.elbo != nil && saved:
-		return option.Errorf("%s is found by refits, and this posterior is variational; fit one by {fit inference=laplace}", flag)
+		return option.Errorf("%s refits a Laplace posterior, and this one is by {inference=variational}; fit one by {fit inference=laplace}", flag)
 	case q.elbo != nil:
-		return option.Errorf("%s is found by refits, and this posterior is variational; give {inference=laplace}", flag)
+		return option.Errorf("%s refits a Laplace posterior, and this one is by {inference=variational}; give {inference=laplace}", flag)
 	}
 	return changeable(flag, q.How.Name, saved, q.Dual.Refitted())
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/funcgp/funcgp/gp/kept"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
+	"github.com/funcgp/funcgp/internal/option"
 	"github.com/funcgp/funcgp/internal/store"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/sparse"
@@ -143,11 +144,15 @@ func solverOf(method string) *solver {
 	case "parameters":
 		return &solver{
 			fit: (*fit).parameters, leftOut: mostLeftOutRows,
-			plan: func(_ *job.Job, p *problem, _ *FitOptions, _ *dataset.Rows) error {
+			plan: func(_ *job.Job, p *problem, o *FitOptions, _ *dataset.Rows) error {
 				n := p.Model.Parameters()
 				err := gp.CheckMemory("a posterior over the parameters", gp.Parameters, n, p.Memory, func(n int) int64 { return weightspace.Bytes(n, p.Model.Outputs) })
 				if e := (*gp.MemoryError)(nil); errors.As(err, &e) {
-					return job.FullErrorf("a posterior over %s parameters takes %s; raise {max-memory}, or give {method=nystrom}", job.Count(n), takes(e))
+					remedy := option.Text("give {method=nystrom}")
+					if o.variational() {
+						remedy = "leave {inference} out"
+					}
+					return job.FullErrorf("a posterior over %s parameters takes %s; raise {max-memory}, or %s", job.Count(n), takes(e), remedy)
 				}
 				return err
 			},

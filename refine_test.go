@@ -66,7 +66,7 @@ func TestVariationalByBothSolvers(t *testing.T) {
 		}
 	}
 	_, err := exact.Explain(t.Context(), rows, &funcgp.ExplainOptions{Influence: true})
-	require.ErrorContains(t, err, "this posterior is variational; give FitOptions.Inference laplace")
+	require.ErrorContains(t, err, "this one is by FitOptions.Inference variational; give FitOptions.Inference laplace")
 }
 
 // Of a Gaussian likelihood q is Laplace's posterior, and its bound the evidence.
@@ -132,6 +132,25 @@ func TestVariationalStructures(t *testing.T) {
 		last = float64(r.ELBO.Value)
 		require.NoError(t, p.Close())
 	}
+}
+
+// Where the kernel of all rows does not fit, the remedies are those that variational inference has.
+func TestVariationalMemory(t *testing.T) {
+	for _, o := range []struct {
+		freeze []string
+		want   string
+	}{
+		{[]string{"Dense1.weight", "Conv2D2.weight", "Dense2.weight"}, "take all rows by the precision of the parameters: Method.Name parameters; or give Data.TrainCount"},
+		{nil, "rows fit; give Data.TrainCount"},
+	} {
+		fit := &funcgp.FitOptions{Inference: "variational", Limits: funcgp.Limits{Memory: 5 << 20}}
+		_, err := funcgp.Fit(t.Context(), funcgp.Model{Freeze: o.freeze}, funcgp.Data{Source: "digits:3000,10"}, fit)
+		require.ErrorContains(t, err, o.want)
+		require.NotContains(t, err.Error(), "nystrom")
+	}
+	fit := &funcgp.FitOptions{Inference: "variational", Method: funcgp.Method{Name: "parameters"}, Limits: funcgp.Limits{Memory: 5 << 20}}
+	_, err := funcgp.Fit(t.Context(), funcgp.Model{}, funcgp.Data{Source: "digits:3000,10"}, fit)
+	require.ErrorContains(t, err, "raise Limits.Memory, or leave FitOptions.Inference out")
 }
 
 // What variational inference does not have is refused by name.

@@ -5,6 +5,7 @@ import (
 	"sort"
 	"strconv"
 
+	"github.com/funcgp/funcgp/glm/weightspace"
 	"github.com/funcgp/funcgp/gp"
 	"github.com/funcgp/funcgp/internal/dataset"
 	"github.com/funcgp/funcgp/internal/job"
@@ -44,8 +45,8 @@ func sparseBytes(p *problem, o *FitOptions, heldOut *dataset.Rows) func(m int) i
 }
 
 // rowsCure adds a remedy to the error of a posterior of all training rows that does not fit in memory: an
-// option line with as many inducing examples as fit, up to 2000 outputs, or fewer rows. For many classes there
-// is another remedy.
+// option line with as many inducing examples as fit, up to 2000 outputs, or for variational inference with
+// the posterior over the parameters; or fewer rows. For many classes there is another remedy.
 func rowsCure(c *job.Job, p *problem, o *FitOptions, heldOut *dataset.Rows, err error) error {
 	e := (*gp.MemoryError)(nil)
 	if !errors.As(err, &e) || p.ManyClasses() {
@@ -59,13 +60,18 @@ func rowsCure(c *job.Job, p *problem, o *FitOptions, heldOut *dataset.Rows, err 
 	most, need := nystrom.Method.Inducing, sparseBytes(p, &nystrom, heldOut)
 	fits := sort.Search(most, func(i int) bool { return need(i+1) > e.Available })
 	text := option.Textf("%s of %s training rows takes %s; ", e.Op, job.Count(p.Examples.Train.Len()), takes(e))
-	if fits == 0 && e.Largest < 1 {
+	if fits == 0 && e.Largest < 1 && !o.variational() {
 		return job.Full(option.New(text + "raise {max-memory}"))
 	}
 	if e.Largest > 0 {
 		text += option.Textf("at most %s rows fit; ", job.Count(e.Largest))
 	}
-	if fits > 0 {
+	switch {
+	case o.variational(): // which has no inducing examples
+		if weightspace.Bytes(p.Model.Parameters(), p.Model.Outputs) <= e.Available {
+			text += option.Textf("take all rows by the precision of the parameters: %s; or ", c.Changed(option.Change{Name: "method", Value: "parameters"}))
+		}
+	case fits > 0:
 		changes := []option.Change{{Name: "method", Value: "nystrom"}}
 		if fits < most {
 			changes = append(changes, option.Change{Name: "inducing", Value: strconv.Itoa(fits)})
