@@ -22,19 +22,19 @@ type CalibrateOptions struct {
 	// The priors matter where the rows tell little. Without them, few rows can choose a scale of almost zero, which
 	// makes predictions sure even for inputs unlike all of these rows.
 	Spread float64
-	// Weights are those of the rows, T numbers; nil stands for 1 each. A row of weight 2 counts as two equal rows, and
-	// one of weight 0 as none (E23).
+	// Weights has a weight for each of the T rows; nil means 1 each. A row of weight 2 counts as two equal rows, and
+	// a row of weight 0 does not count (E23).
 	Weights []float64
-	// KeepMean leaves the mean as it is: τ = 1, and for counts the density is the density of f itself, without
-	// RateKept and without strays.
+	// KeepMean leaves the mean as it is: τ = 1, and counts are scored without RateKept and without the mixture
+	// that Calibrate describes.
 	KeepMean bool
 	// Progress, if not nil, is called with the number of scales tried so far.
 	Progress func(scales int)
 }
 
 // A Calibration has the scale of the predictive covariance, and for classes the temperature of the mean, under
-// which the targets are likeliest (E18, E21). Under it counts are predicted with the rate of the mean whatever the
-// covariance is. It belongs to the posterior whose moments it was computed from. The zero value scales nothing.
+// which the targets are likeliest (E18, E21). It predicts counts with the rate exp(mean) whatever the covariance is.
+// It belongs to the posterior whose moments it was computed from. The zero value scales nothing.
 type Calibration struct {
 	Scale       float64   // s: predict with s·cov; 0 means 1
 	Temperature float64   // τ ≤ 1: predict with τ·mean; 0 means 1; 1 unless the likelihood is Logistic
@@ -66,9 +66,9 @@ func (e *ZeroDensityError) Error() string {
 // leave-one-out at training rows, or the moments at held-out rows. The rows may be a random sample of more rows;
 // StdErr is then the standard error of the sample's NLL.
 //
-// Only a Logistic likelihood has a temperature. τ > 1 would sharpen the prediction. Training rows would choose it
-// without reason, because the features were learnt with them. A *Gaussian likelihood has two scales, s·cov + t·σ²,
-// and any other likelihood has s.
+// Only a Logistic likelihood has a temperature. τ > 1, which would sharpen the prediction, is not tried: training
+// rows would choose it without reason, because the features were learnt with them. A *Gaussian likelihood has two
+// scales, s·cov + t·σ², and any other likelihood has s alone.
 //
 // A Counting likelihood predicts with RateKept. Without it, a wide covariance of the log rate would raise the mean
 // e^{mean + s·v/2} far above the rate of the network. The search takes the mixture density
@@ -135,7 +135,7 @@ func Calibrate(ctx context.Context, lik glm.Likelihood, y, mean, cov *mat.Dense,
 	if err != nil {
 		return nil, err
 	}
-	// Set a scale from its logarithm, and to the end of its range exactly where it is at the end.
+	// exp returns the scale of the logarithm x, and exactly the end of the range where x is at the end.
 	exp := func(x, lo, hi, least, most float64) float64 {
 		switch {
 		case x <= lo:

@@ -14,15 +14,16 @@ import (
 
 // ForNetwork returns the calibration of predictions whose mean is the output f of a network, where c was found for
 // predictions by the mean f̂ of a refit (E24). projection is φ = ⟨f̂,f̂⟩/⟨f̂,f⟩ and remainder is
-// ρ = rms(f − f̂)/rms f, both over the training rows and of outputs less their mean over classes, which a softmax
-// ignores. For φ = 1 and ρ = 0 the result is c.
+// ρ = rms(f − f̂)/rms f. Both are computed over the training rows, from outputs minus their mean over classes, which
+// a softmax ignores. For φ = 1 and ρ = 0 the result is c.
 //
-// The refit is the network seen through noise: f̂ = f/φ + e. Noise attenuates the slope of the truth on f̂, which is
-// the temperature τ of c. By errors in variables the slope on f is τφ, where e is independent of the truth given f.
-// A close refit is not like that: its e says something of the truth. The other rule lets a refit choose less of the
-// temperature the more it leaves unexplained, τ^(1/(1+ρ²)). Each rule is far off on some networks. Their geometric
-// mean is better than both on balance, and the scale s of the covariance becomes s/(1+ρ²), because s covers e as
-// well. doc/calibration.md has the networks and the figures.
+// The new temperature is the geometric mean of two rules. The first takes the refit for the network with noise,
+// f̂ = f/φ + e. Noise attenuates the slope of the truth on f̂, which is the temperature τ of c. If e is independent of
+// the truth given f, the slope on f is τφ (errors in variables). A close refit breaks this assumption, because its e
+// tells something about the truth. The second rule, τ^(1/(1+ρ²)), moves the temperature towards 1 the more of the
+// network the refit leaves unexplained. Each rule alone is far off on some networks, and their geometric mean is
+// better on balance. The scale s of the covariance becomes s/(1+ρ²), because s covers e as well.
+// doc/calibration.md has the networks and the figures.
 //
 // Only a Logistic likelihood has a temperature. For others, and where φ and ρ are not finite, the result is c.
 func (c *Calibration) ForNetwork(lik glm.Likelihood, projection, remainder float64) *Calibration {
@@ -31,7 +32,7 @@ func (c *Calibration) ForNetwork(lik glm.Likelihood, projection, remainder float
 	}
 	weight := 1 / (1 + remainder*remainder)
 	tau, seen := orOne(c.Temperature), 1.
-	if projection > 0 { // else the refit says nothing of the slope
+	if projection > 0 { // else the slope on f is unknown
 		seen = min(1, tau*projection)
 	}
 	to := *c
@@ -40,14 +41,14 @@ func (c *Calibration) ForNetwork(lik glm.Likelihood, projection, remainder float
 	return &to
 }
 
-// JudgeNetwork returns c with the warning worse-than-constant if, and only if, its predictions of the rows are worse
-// than those of a constant, by the outputs of a network as they would be without the row (E24):
+// JudgeNetwork returns c with the warning worse-than-constant if, and only if, predictions under c are worse than a
+// constant. Their mean is the output that the network would have without the row (E24):
 //
 //	network + (leftOut − network)/(1 + remainder²)
 //
-// leftOut is f + (f̂₋ᵢ − f̂), the output of the network moved as the refit moves without the row. The refit knows how
-// the network would move only as far as it explains the network. network, leftOut and cov are T×C, T×C and T·C×C, and
-// c is that of the answers. Weights are as in CalibrateOptions. The error is one of ScoreOf.
+// leftOut is f + (f̂₋ᵢ − f̂), the output of the network plus the change of the refit without the row. The factor
+// shrinks this change where the refit explains little of the network. network, leftOut and cov are T×C, T×C and
+// T·C×C. weights are as in CalibrateOptions. The error is an error of ScoreOf.
 func (c *Calibration) JudgeNetwork(ctx context.Context, link predictive.Link, lik glm.Likelihood, y, network, leftOut, cov *mat.Dense, weights []float64, remainder float64) (*Calibration, error) {
 	var mean mat.Dense
 	mean.Sub(leftOut, network)

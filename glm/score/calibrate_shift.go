@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	// shiftZ is how many standard errors the number of rows of a class must be off for a shift.
+	// shiftZ is the least difference, in standard errors, between the number of rows of a class and the expected
+	// number at which the classes are shifted.
 	shiftZ = 2.5
-	// shiftSpread is the standard deviation of the normal prior of a class's shift, in nats. A class with few rows
-	// needs it.
+	// shiftSpread is the standard deviation of the normal prior of a class's shift, in nats. The prior keeps the
+	// shift of a class with few rows finite.
 	shiftSpread = 2.
 	// shiftSteps is the most steps of the search; it rarely takes ten.
 	shiftSteps = 50
 )
 
 // WithShift returns c, or c with the Shift under which the predictions of the rows expect each class as often as it
-// occurs (E25). It has a shift where the number of rows of a class is off by 2.5 standard errors, both by the outputs
-// of the network at the rows, T×C, as they are, and by the moments under c. A network that was trained with class
-// weights or on resampled rows is off by its outputs. Where these are right, shares that a temperature or a wide
-// covariance moves stay as they are.
-// The moments are those of Calibrate, of rows that are predicted as new ones are, and so are the weights of the rows. Rows
-// with a NaN are left out.
+// occurs (E25). It shifts only if the number of rows of a class differs from the expected number by 2.5 standard
+// errors twice: expected by the outputs of the network, T×C, and expected by the moments mean and cov under c. The
+// outputs of a network that was trained with class weights or on resampled rows differ so. If the outputs agree with
+// the targets, only a temperature or a wide covariance has moved the shares, and c is returned. mean, cov and weights
+// are as for Calibrate. Rows with a NaN are left out.
 //
 // Several Bernoulli outputs are shifted as two classes each. A likelihood without classes has no shift. The error is an
 // error of ScoreOfContext.
@@ -40,7 +40,7 @@ func (c *Calibration) WithShift(ctx context.Context, link predictive.Link, lik g
 	_, outputs := mean.Dims()
 	several, spread := !l.Softmax() && outputs > 1, shiftSpread*shiftSpread // the variance of the prior of a shift
 	if several {
-		spread *= 2 // of the log-odds, a difference of two
+		spread *= 2 // the variance of the log-odds, which are the difference of two shifts
 	}
 	expected := func(link predictive.Link, mean, cov *mat.Dense) (*classNumbers, error) {
 		s, err := WeightedScoreOf(ctx, link, lik, y, mean, cov, weights)
@@ -64,7 +64,7 @@ func (c *Calibration) WithShift(ctx context.Context, link predictive.Link, lik g
 	if n, err := expected(nil, network, nil); err != nil || n == nil || n.z < shiftZ {
 		return c, err
 	}
-	to, shift := *c, new(mat.VecDense) // of the classes
+	to, shift := *c, new(mat.VecDense) // one number a class
 	for range shiftSteps {
 		_, f, v, err := to.Apply(lik, mean, cov)
 		if err != nil {
@@ -107,15 +107,15 @@ func (c *Calibration) WithShift(ctx context.Context, link predictive.Link, lik g
 	return &to, nil
 }
 
-// classNumbers compares the numbers of rows of the classes with what probabilities expect.
+// classNumbers compares how many rows each class has with how many the probabilities expect.
 type classNumbers struct {
 	off       *mat.VecDense // Σ_i y_ic − p_ic
-	z         float64       // the largest of them in standard errors
-	curvature *mat.SymDense // Σ_i diag(p_i) − p_i p_iᵀ, of labels its diagonal
+	z         float64       // the largest |off| in standard errors
+	curvature *mat.SymDense // Σ_i diag(p_i) − p_i p_iᵀ; only its diagonal if a row has several labels
 }
 
-// newClassNumbers returns the numbers for probabilities p and shares of the classes, both N×K, without rows of NaN. Of
-// several labels a row has any number.
+// newClassNumbers returns the numbers for probabilities p and shares of the classes, both N×K. It leaves out rows with
+// a NaN. several says that each column is a label that a row may have or not.
 func newClassNumbers(p, shares *mat.Dense, weights []float64, several bool) *classNumbers {
 	rows, k := p.Dims()
 	n := &classNumbers{off: mat.NewVecDense(k, nil), curvature: mat.NewSymDense(k, nil)}
@@ -142,7 +142,7 @@ func newClassNumbers(p, shares *mat.Dense, weights []float64, several bool) *cla
 		n.curvature.SetSym(j, j, variance[j])
 	}
 	for j := range k {
-		// Probabilities that are sure and wrong have less variance than they make errors.
+		// Where probabilities are sure and wrong, p(1−p) is far smaller than the squared errors.
 		n.z = max(n.z, math.Abs(n.off.AtVec(j))/math.Sqrt(max(variance[j], square[j], math.SmallestNonzeroFloat64)))
 	}
 	return n

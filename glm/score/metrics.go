@@ -73,7 +73,8 @@ func ece(prob *mat.Dense, labels []int, weights []float64) float64 {
 	return eceOf(top, hit, weights)
 }
 
-// weigh returns the weight of each row, 1 where weights is nil, and the sum of the weights, n of nil.
+// weigh returns the weight of row i as a function, and the sum of the weights. Nil weights are 1 each, and their sum
+// is n.
 func weigh(weights []float64, n float64) (weight func(i int) float64, sum float64) {
 	if weights == nil {
 		return func(int) float64 { return 1 }, n
@@ -101,19 +102,20 @@ func eceOf(prob []float64, happened []bool, weights []float64) float64 {
 	return sum / n
 }
 
-// Classwise sums up the class-wise calibration error of rows that come one at a time, of K classes: the mean over classes
-// of the calibration error of "the class" against "another", each with the 15 bins of ECE (Kull et al. 2019; without
-// thresholds or adaptive bins, the static calibration error of Nixon et al. 2019). It sees classes that are too probable
-// on all rows, as after a training with class weights, which ECE of the largest probability may not.
+// Classwise computes the class-wise calibration error of K classes from rows that come one at a time. The error is the
+// mean over classes of the calibration error of "the class" against "another", each with the 15 bins of ECE (Kull et
+// al. 2019; the static calibration error of Nixon et al. 2019 without thresholds or adaptive bins). It detects a class
+// that is too probable on all rows, as after a training with class weights; ECE of the largest probability may not.
 type Classwise struct {
 	rows int
-	gap  [][eceBins]float64 // of each class, Σ (is the label − probability) of each bin
+	gap  [][eceBins]float64 // for each class and bin, Σ (1[class is the label] − probability)
 }
 
-// NewClasswise returns the sums of no row.
+// NewClasswise returns a Classwise of k classes without rows.
 func NewClasswise(k int) *Classwise { return &Classwise{gap: make([][eceBins]float64, k)} }
 
-// Add takes up the probability of a class in a row, and whether it is the label. Each row has all K classes once.
+// Add adds the probability p of a class in one row, where label tells whether the class is the row's label. Each row
+// adds each of the K classes once.
 func (c *Classwise) Add(class int, p float64, label bool) {
 	g := &c.gap[class][eceBin(p)]
 	*g -= p
@@ -125,7 +127,7 @@ func (c *Classwise) Add(class int, p float64, label bool) {
 	}
 }
 
-// ECE returns the error, NaN without rows.
+// ECE returns the class-wise calibration error of the rows added so far. It is NaN without rows.
 func (c *Classwise) ECE() float64 {
 	sum := 0.0
 	for _, bins := range c.gap {

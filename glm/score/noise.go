@@ -11,8 +11,9 @@ import (
 // NoiseFactor returns the common factor on the noise covariance of a Gaussian likelihood and on the prior variances
 // under which the targets are likeliest, given leave-one-out moments of the function (E17). A common factor does
 // not change the means, and multiplies all covariances (E21). The best factor is therefore the mean of dᵀ(cov +
-// noise)⁻¹d over rows and targets, with d = y − mean. y and mean are N×C, cov is N·C×C, and weights are those of the
-// rows, nil for 1 each. Rows with a NaN are left out. The error is a *RowsError where no row is left, or a *NotPDError.
+// noise)⁻¹d over rows and targets, with d = y − mean. y and mean are N×C, cov is N·C×C, and weights has a weight for
+// each row; nil means 1 each. Rows with a NaN are left out. The error is a *RowsError where no row is left, or a
+// *NotPDError.
 func NoiseFactor(lik *glm.Gaussian, y, mean, cov *mat.Dense, weights []float64) (float64, error) {
 	n, c := mean.Dims()
 	noise := make([]float64, c*c)

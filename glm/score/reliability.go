@@ -8,8 +8,8 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// A ReliabilityBin is one of the 15 bins of a reliability diagram, which are the bins of ECE. A field that has no
-// value without rows is then NaN.
+// A ReliabilityBin is one of the 15 bins of a reliability diagram, which are the bins of ECE. In a bin without rows
+// Confidence and Accuracy are NaN.
 type ReliabilityBin struct {
 	Lo, Hi     float64 // the bin holds probabilities of the top class in (Lo, Hi]
 	Count      int     // rows in the bin

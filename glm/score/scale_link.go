@@ -11,8 +11,8 @@ import (
 	"github.com/funcgp/funcgp/internal/par"
 )
 
-// A linkSurface computes log densities by any link for any likelihood. Its derivatives are central differences. The
-// point where they vanish is as smooth a function of the moments as the link is.
+// A linkSurface is a surface for any link and any likelihood. Its derivatives are central differences. The point
+// where they vanish is as smooth a function of the moments as the link is.
 type linkSurface struct {
 	link        predictive.Link
 	lik         glm.Likelihood
@@ -23,7 +23,7 @@ type linkSurface struct {
 
 // Values implements surface.
 func (l *linkSurface) Values(ctx context.Context, at []predictive.ScalePoint, every int) ([]float64, error) {
-	rows := l.rows.everySo(every)
+	rows := l.rows.everyNth(every)
 	n := len(rows.kept)
 	tiles := par.Tiles(n, scoreTile)
 	logp := make([]float64, len(at)*n)

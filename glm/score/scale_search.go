@@ -107,7 +107,7 @@ func (s *scaleSearch) report(n int) {
 const (
 	// equalValues is the relative difference up to which two values count as equal.
 	equalValues = 1e-12
-	// sureWorse is by how much of the best value more a point must cost to be left out.
+	// sureWorse is the relative margin by which a point must be worse than the best one to be left out.
 	sureWorse = 1e-9
 )
 
@@ -165,9 +165,10 @@ func (s *scaleSearch) find(ctx context.Context) (predictive.ScalePoint, error) {
 	return best, nil
 }
 
-// grid returns the surface at the points of the grid. For classes, where no row has a density above 1, it is +Inf where
-// a part of the rows alone costs more than all rows do at another point, so that the point is not the best one. The
-// points without a temperature, which flat is told from, are not left out.
+// grid returns the surface at the points of the grid. For classes it saves time: no row has a density above 1, so the
+// sum over a part of the rows is a lower bound of the sum over all. A point whose lower bound is above the value of
+// another point is not the best one, and its value is +Inf. Points with log τ = 0 are always evaluated, because flat
+// depends on them.
 func (s *scaleSearch) grid(ctx context.Context, grid, surface []predictive.ScalePoint) ([]float64, error) {
 	every := (s.n + coarseRows - 1) / coarseRows
 	if !s.temperature {
@@ -175,7 +176,7 @@ func (s *scaleSearch) grid(ctx context.Context, grid, surface []predictive.Scale
 	}
 	const part = 8
 	total := func(i int, v float64) float64 { return v + s.priorAt(grid[i]).Value }
-	least, err := s.Values(ctx, surface, every*part) // what the points cost at least
+	least, err := s.Values(ctx, surface, every*part) // the lower bounds, after the factor below
 	if err != nil {
 		return nil, err
 	}
@@ -252,11 +253,10 @@ const (
 	descendSteps = 200
 )
 
-// descend goes down from a point by Newton's method within the bounds. A step is at most longest, which shrinks
-// where the value would rise. Near the minimum values differ only by rounding, and where the derivatives are
-// differences, the minimum of the values is about 1e-5 away from the zero of the derivatives, which is sought. A
-// short step is therefore also accepted where the Newton step from its end is shorter than the Newton step from its
-// start.
+// descend minimizes the objective from a point by Newton's method within the bounds. A step is at most longest, which
+// shrinks where the value would rise. The search looks for the zero of the derivatives. Near it values differ only by
+// rounding, and where the derivatives are differences, the smallest value is about 1e-5 away from it. A short step is
+// therefore also accepted where the Newton step from its end is shorter than the Newton step from its start.
 func (s *scaleSearch) descend(ctx context.Context, at predictive.ScalePoint) (predictive.ScalePoint, error) {
 	here, err := s.slopes(ctx, at)
 	if err != nil {

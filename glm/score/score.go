@@ -21,8 +21,8 @@ import (
 )
 
 // A Score says how well the prediction of each row agrees with its target. A number that a likelihood does not have
-// is NaN: Accuracy, ECE and Brier without classes and for fractional targets; RMSE with classes. Of several Bernoulli
-// outputs NLL is that of a row with all its labels, and Accuracy, ECE and Brier are means over the N·C labels.
+// is NaN: Accuracy, ECE and Brier without classes and for fractional targets; RMSE with classes. With several Bernoulli
+// outputs NLL counts a row with all its labels as one, and Accuracy, ECE and Brier are means over the N·C labels.
 type Score struct {
 	NLL      float64 // mean of −log p(y|x) over the rows, in nats
 	StdErr   float64 // standard error of NLL, taking the rows as a sample; NaN for one row
@@ -71,8 +71,8 @@ func ScoreOfContext(ctx context.Context, link predictive.Link, lik glm.Likelihoo
 	return WeightedScoreOf(ctx, link, lik, y, mean, cov, nil)
 }
 
-// WeightedScoreOf is ScoreOfContext of rows with weights w_i ≥ 0, T numbers; nil stands for 1 each. A row of weight 2
-// counts as two equal rows (E23). A row of weight 0 counts as none, and its LogDensity is NaN.
+// WeightedScoreOf is ScoreOfContext for rows with weights w_i ≥ 0, T numbers; nil means 1 each. A row of weight 2
+// counts as two equal rows (E23). A row of weight 0 does not count, and its LogDensity is NaN.
 func WeightedScoreOf(ctx context.Context, link predictive.Link, lik glm.Likelihood, y, mean, cov *mat.Dense, weights []float64) (*Score, error) {
 	r, err := newScoredRows(lik, y, mean, cov, weights)
 	if err != nil {
@@ -135,8 +135,8 @@ func WeightedScoreOf(ctx context.Context, link predictive.Link, lik glm.Likeliho
 	return s, nil
 }
 
-// Surprising returns the k rows with the lowest log densities, the lowest first, and the first row first where they
-// are equal. It returns fewer if fewer rows were scored.
+// Surprising returns the k rows with the lowest log densities, the lowest first. Rows of equal density stay in order.
+// It returns fewer than k rows if fewer were scored.
 func (s *Score) Surprising(k int) []int {
 	var rows []int
 	for i, v := range s.LogDensity {
@@ -178,8 +178,8 @@ func ClassProbabilities(lik glm.Likelihood, y, response *mat.Dense) (prob *mat.D
 	return prob, labels
 }
 
-// eachLabel returns what ClassProbabilities would of N·C rows with one Bernoulli output each, and their weights, for
-// targets and response of N rows with C. All are nil for any other likelihood.
+// eachLabel takes N rows with C Bernoulli outputs for N·C rows with one output each, and returns the
+// ClassProbabilities and the weights of these. All results are nil for any other likelihood.
 func eachLabel(lik glm.Likelihood, y, response *mat.Dense, weights []float64) (prob *mat.Dense, labels []int, each []float64) {
 	n, c := response.Dims()
 	if l, ok := lik.(glm.Logistic); !ok || l.Softmax() || lik.Targets(c) != c {
@@ -228,8 +228,8 @@ func weightedNLL(logp, weights []float64) float64 {
 	return -stat.Mean(logp, weights)
 }
 
-// standardError returns the standard error of the mean of v over the kept rows, where those of one row with shares of the
-// classes count together.
+// standardError returns the standard error of the mean of v over the kept rows. A row with shares of classes is kept
+// several times; its entries count as one observation, their weighted mean.
 func (s *scoredRows) standardError(v []float64) float64 {
 	n := s.total()
 	mean := -s.nll(v)
@@ -248,12 +248,12 @@ func (s *scoredRows) standardError(v []float64) float64 {
 // scoredRows holds the rows whose moments are not NaN, and whose weights are not 0.
 type scoredRows struct {
 	rows, c int            // number of all rows, and of outputs
-	lik     glm.Likelihood // of y
+	lik     glm.Likelihood // the likelihood of y; Categorical for shares of classes
 	kept    []int          // positions of the rows with moments
 	leftOut int            // number of rows without moments
-	weights []float64      // of the kept rows; nil for 1 each
-	// share is nil but for shares of classes, which become a row for each class with a share, whose label it is: kept has
-	// the row several times, and its weight is split by the shares.
+	weights []float64      // weights of the kept rows; nil for 1 each
+	// share is nil unless the targets are shares of classes. Then kept has a row once for each class with a share; the
+	// label is this class, and the weight is the row's weight times the share.
 	share   []float64
 	y, mean *mat.Dense
 	cov     *mat.Dense // nil without covariances
@@ -373,8 +373,8 @@ func (s *scoredRows) tile(tile int, do func(lo, hi int, y, mean, cov *mat.Dense)
 	return err
 }
 
-// everySo returns every k-th row.
-func (s *scoredRows) everySo(k int) *scoredRows {
+// everyNth returns every k-th row.
+func (s *scoredRows) everyNth(k int) *scoredRows {
 	if k == 1 {
 		return s
 	}
