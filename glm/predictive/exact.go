@@ -39,7 +39,7 @@ func (Exact) marginal(lik glm.Likelihood, c int) (glm.Coupled, error) {
 	return apart{oneOutput{lik}}, nil
 }
 
-// apart makes a Coupled likelihood of a Marginal one, from the moments of each output by itself.
+// apart is a Marginal likelihood as a Coupled one, with the moments of each output by itself.
 type apart struct{ glm.Marginal }
 
 // MomentsTo implements Coupled.
@@ -92,7 +92,7 @@ func (e Exact) SplitTo(aleatoric, epistemic *mat.Dense, lik glm.Likelihood, f, c
 	return splitBy(e.moments, aleatoric, epistemic, lik, f, cov)
 }
 
-// A setMoments is called with E g⁻¹(f), Var g⁻¹(f) and E Var[y|f] for output j of row t.
+// A setMoments receives E g⁻¹(f), Var g⁻¹(f) and E Var[y|f] for output j of row t.
 type setMoments func(t, j int, mean, epistemic, aleatoric float64)
 
 // predictBy writes the mean and the standard deviation from the moments of a link.

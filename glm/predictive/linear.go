@@ -13,11 +13,11 @@ import (
 //
 //	y ~ N(g⁻¹(f), G Σ Gᵀ + Var[y|f]),   G = ∂g⁻¹/∂f
 //
-// For classes and for a Poisson distribution G is Λ and so is Var[y|f] (of several counts or logits, its diagonal). The mean is
-// that of the network by itself: the covariance says how sure the probabilities are and does not move them.
+// For classes and for a Poisson likelihood G is Λ, and Var[y|f] is the diagonal of Λ. The mean is g⁻¹(f) as for MAP: the
+// covariance says how sure the probabilities are and does not move them.
 //
-// It is for Logistic and Counting likelihoods and for *glm.Gaussian, with which it is Exact. Log densities are those of
-// the probabilities for classes, and of a normal distribution of each count.
+// Linear takes Logistic and Counting likelihoods and *glm.Gaussian, for which it is Exact. The log density of classes is
+// log p(y|f) as for MAP. The log density of counts is the sum of one normal log density for each count.
 type Linear struct{}
 
 var (
@@ -83,7 +83,7 @@ func (l Linear) LogPredictiveTo(dst []float64, lik glm.Likelihood, y, f, cov *ma
 // each calls do with each row of f and the diagonal of G Σ Gᵀ, which the next row overwrites.
 func (l Linear) each(lik glm.Likelihood, f, cov *mat.Dense, do func(t int, f, epistemic []float64) error) error {
 	_, c := f.Dims()
-	slope := make([]float64, c) // the diagonal of G, and of a softmax p
+	slope := make([]float64, c) // the diagonal of G; the probabilities p for a softmax
 	softmax := false
 	var slopeTo func(f []float64)
 	switch k := lik.(type) {

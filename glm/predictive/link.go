@@ -58,8 +58,8 @@ func DefaultLink(lik glm.Likelihood, c int) Link {
 	return MonteCarlo{}
 }
 
-// ScoringLink is DefaultLink with fewer points a row where that is QMC, at most 4,096: the error of an average over
-// many rows, or of a rank among them, is far below the error of one row. Densities take the points of ScaleLink.
+// ScoringLink is DefaultLink, except that QMC takes at most 4,096 points a row and log densities take the points of
+// ScaleLink. They suffice for an average over many rows, or a rank among them, whose error is far below that of a row.
 func ScoringLink(lik glm.Likelihood, c int) Link {
 	link := DefaultLink(lik, c)
 	if q, ok := link.(QMC); ok {
@@ -69,7 +69,7 @@ func ScoringLink(lik glm.Likelihood, c int) Link {
 	return link
 }
 
-// fewPoints takes the points with which scales are compared.
+// fewPoints is QMC with the log densities of LogPredictiveScalesTo at scale 1, which takes fewer points.
 type fewPoints struct{ QMC }
 
 // LogPredictiveTo implements Link.

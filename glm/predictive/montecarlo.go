@@ -25,7 +25,7 @@ import (
 // draws jump where the order of two variances changes.
 type MonteCarlo struct {
 	Samples int    // draws for each row; 0 means 1000, a negative number panics
-	Seed    uint64 // of the random numbers
+	Seed    uint64 // seed of the random numbers
 }
 
 var (

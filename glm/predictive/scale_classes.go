@@ -43,7 +43,7 @@ func (d ScaleSlopes) Over(n float64) ScaleSlopes {
 // and its derivatives are exact.
 type ClassSurface struct {
 	rows    []classDensity
-	weights []float64 // of the rows; nil for 1 each
+	weights []float64 // one weight for each row; nil for 1 each
 	softmax bool
 }
 
