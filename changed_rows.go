@@ -142,6 +142,11 @@ func (p *problem) WithRows(ctx context.Context, c *job.Job, name, index string) 
 	added := d
 	if !same {
 		f.Data.Source, f.Data.TestFile, f.Data.ValidFile, f.Data.Split = name, "", "", nil
+		if d.Names != nil && f.Data.ClassNames == nil { // of which the rows added may have some
+			for _, k := range p.Examples.classes {
+				f.Data.ClassNames = append(f.Data.ClassNames, d.Names[k])
+			}
+		}
 		if added, err = openData(ctx, c, &f, p.Model); err != nil {
 			return nil, err
 		}
@@ -170,6 +175,9 @@ func (p *problem) WithRows(ctx context.Context, c *job.Job, name, index string) 
 			}
 			classes = append(classes, i)
 		}
+	}
+	if !same && d.Names == nil {
+		added.AddClasses(classes)
 	}
 	var list []int
 	if index != "" {
@@ -243,6 +251,9 @@ func (p *problem) joined(ctx context.Context, added *dataset.Data, rows *dataset
 	to, err := d.WithTrain(all, of)
 	if err != nil {
 		return nil, err
+	}
+	if d.Names == nil {
+		to.AddClasses(p.Examples.classes) // of which some may have no row
 	}
 	// The rows keep their order, and the rows of other data follow.
 	order := slices.Concat(p.Examples.Train.Index, all.Index[p.Examples.Train.Len():])

@@ -416,6 +416,14 @@ func TestFitAppendsATable(t *testing.T) {
 	for _, file := range h.Remembered.Files {
 		require.NotEqual(t, old, file.Path)
 	}
+	// Appended row by row, each with one label of the two.
+	at := old
+	for i, line := range lines[16:] {
+		next := filepath.Join(dir, fmt.Sprintf("%d.gp", i))
+		succeed(t, "fit", "--quiet", "--posterior", at, "--append", table(fmt.Sprintf("row%d.csv", i), line), "-o", next)
+		at = next
+	}
+	requireSamePredictions(t, 1e-8, scratch, []string{"predict", "--quiet", "--json", "--posterior", at})
 	// Appended in two steps, the second onto a file with rows inside, whose data are gone.
 	part, rest := table("part.csv", lines[16:20]...), table("rest.csv", lines[20:]...)
 	between := filepath.Join(dir, "between.gp")
