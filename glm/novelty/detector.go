@@ -47,7 +47,7 @@ type Detector struct {
 	route    route
 	noise    float64 // ε
 	variance variance
-	inputs   *inputs   // nil where the function stands alone
+	inputs   *inputs   // nil without the distances of inputs
 	tails    []tail    // distribution of each distance
 	rows     []int     // positions of the sampled training examples, ascending
 	leftOut  []float64 // scores of the sample, each from the others
@@ -287,7 +287,7 @@ func (d *Detector) SurprisesTo(ctx context.Context, dst *mat.Dense, x *linearize
 	return d.surprisesTo(ctx, nil, nil, nil, dst, x)
 }
 
-// surprisesTo is SurprisesTo, and post.PredictTo where post is not nil.
+// surprisesTo does what SurprisesTo does, and what post.PredictTo does if post is not nil.
 func (d *Detector) surprisesTo(ctx context.Context, post gp.Latent, mean, cov, dst *mat.Dense, x *linearize.Batch) error {
 	if d.inputs != nil && x.Len() > 0 && x.X == nil {
 		panic("novelty: the examples have no inputs")
@@ -312,9 +312,9 @@ func (d *Detector) ScoreTo(ctx context.Context, dst []float64, x *linearize.Batc
 	return d.PredictTo(ctx, nil, nil, nil, dst, x)
 }
 
-// PredictTo is post.PredictTo for the mean, T×C, and the covariances, T·C×C, and ScoreTo for the scores of the T examples of
-// x, in nats. A nil post is left out. Where the detector was fitted to post and post is exact or Nyström, both take one
-// cross-kernel. It panics unless there are T scores. The errors are those of PredictTo of a posterior.
+// PredictTo writes the mean, T×C, and the covariances, T·C×C, that post.PredictTo writes, and the T scores of ScoreTo
+// for the examples of x. A nil post is left out. If the detector was fitted to post, and post is exact or Nyström, one
+// cross-kernel serves both. It panics unless there are T scores. The errors are those of PredictTo of a posterior.
 func (d *Detector) PredictTo(ctx context.Context, post gp.Latent, mean, cov *mat.Dense, scores []float64, x *linearize.Batch) error {
 	if len(scores) != x.Len() {
 		panic("novelty: scores and examples differ in number")
@@ -340,5 +340,5 @@ func meansTo(dst []float64, m *mat.Dense) {
 func (d *Detector) Training() []float64 { return d.training }
 
 // LeftOut returns the leave-one-out scores of the sampled training examples, and their positions rows among the
-// training examples, ascending. A score that rounding leaves no digits of is NaN. Neither slice may be changed.
+// training examples, ascending. A score is NaN where rounding leaves it no digits. Neither slice may be changed.
 func (d *Detector) LeftOut() (rows []int, scores []float64) { return d.rows, d.leftOut }

@@ -287,9 +287,9 @@ func (in *inputs) distancesTo(ctx context.Context, mahalanobis, angle []float64,
 	return nil
 }
 
-// leaveOut lowers squares, the least squared Mahalanobis distance of each training example from another so far, where S is
-// without the example itself. Row i of inner, column j, is z_kᵀS⁻¹z_l of the examples k = lo+i and l = first+j. With both = true
-// it also gives the distance of l from k.
+// leaveOut updates squares, for each training example the least squared Mahalanobis distance from another one so far. S
+// is computed without the example itself. Entry (i, j) of inner is z_kᵀS⁻¹z_l for the examples k = lo+i and l = first+j.
+// It updates the distances of k, and with both = true also those of l.
 func (in *inputs) leaveOut(squares []float64, inner blas64.General, lo, first int, both bool) {
 	// Without row i, S is S − c·z_i z_iᵀ with c = N/(N−1), and u = z_i − z_j has
 	// uᵀS⁻¹u + c(z_iᵀS⁻¹u)²/(1 − c·z_iᵀS⁻¹z_i)

@@ -10,20 +10,21 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// Parts are the numbers that a detector scores by, for a program that does so elsewhere; they must not be changed.
+// Parts has the numbers from which a detector computes scores, so that another program can compute them. They must not
+// be changed.
 type Parts struct {
-	Function *gp.Reduction // of the posterior whose covariance at an input is v
-	Inputs   *InputParts   // nil where the function stands alone
-	Tails    []TailOfRows  // of the distances, in their order
+	Function *gp.Reduction // the posterior whose covariance at an input is v
+	Inputs   *InputParts   // nil without the distances of inputs
+	Tails    []TailOfRows  // one for each distance, in their order
 	Training []float64     // scores of the training rows, ascending
 }
 
 // InputParts has what the distances of an input x, D numbers, are computed from: z = (x − Mean)/Scale.
 type InputParts struct {
 	Mean, Scale []float64  // D
-	Z           *mat.Dense // n×D, those of the training rows
+	Z           *mat.Dense // z of the n training rows, n×D
 	Norm        []float64  // n, the lengths of the rows of Z
-	// With them the squared Mahalanobis distance of z from the mean is q = |zᵀHalf|² where Ridge is 0, and
+	// The squared Mahalanobis distance of z from the mean is q = |zᵀHalf|² where Ridge is 0, and
 	// q = (zᵀz − |zᵀZᵀHalf|²)/Ridge otherwise.
 	Half  *mat.Dense
 	Ridge float64
@@ -32,8 +33,8 @@ type InputParts struct {
 	Own []float64 // n
 }
 
-// TailOfRows is the distribution of a distance over the training rows: that of Sorted below From, and beyond it an
-// exponential of this mean that has the share of the rows.
+// TailOfRows is the distribution of a distance over the training rows. Below From it is the empirical distribution of
+// Sorted. The share Share of the rows is at From and beyond; their excess over From is exponential with mean Mean.
 type TailOfRows struct {
 	Sorted            []float64 // ascending
 	From, Share, Mean float64
@@ -41,7 +42,7 @@ type TailOfRows struct {
 
 // Parts returns the parts of d.
 func (d *Detector) Parts(ctx context.Context) (*Parts, error) {
-	r, err := d.variance.of().Reduction(ctx, false)
+	r, err := d.variance.posterior().Reduction(ctx, false)
 	if err != nil {
 		return nil, err
 	}

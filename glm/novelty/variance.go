@@ -29,8 +29,8 @@ type variance struct {
 	through *sparse.Projected
 }
 
-// of returns the posterior that v is of.
-func (v *variance) of() interface {
+// posterior returns the posterior whose covariance is v.
+func (v *variance) posterior() interface {
 	gp.Latent
 	gp.Reducible
 } {
@@ -40,13 +40,14 @@ func (v *variance) of() interface {
 	return v.through
 }
 
-// A conditioner has the kernel of all training examples, and goes to other sites without forming it again.
+// A conditioner is a posterior with the kernel of all training examples. It can be conditioned on other sites without
+// forming the kernel again.
 type conditioner interface {
 	Condition(ctx context.Context, s *gp.Sites) (*gp.Exact, error)
 	PredictBesideTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch, beside *gp.Exact, besideCov *mat.Dense) error
 }
 
-// predictTo is post.PredictTo, and writes tr v/√tr κ for each example of x to dst. A nil post is left out.
+// predictTo calls post.PredictTo, and writes tr v/√tr κ for each example of x to dst. A nil post is left out.
 func (v *variance) predictTo(ctx context.Context, post gp.Latent, mean, cov *mat.Dense, dst []float64, x *linearize.Batch) error {
 	var own mat.Dense
 	if err := v.besideTo(ctx, post, mean, cov, &own, x); err != nil {
@@ -56,7 +57,8 @@ func (v *variance) predictTo(ctx context.Context, post gp.Latent, mean, cov *mat
 	return nil
 }
 
-// besideTo is post.PredictTo, and writes v, T·C×C, to own, by one cross-kernel where both have the same examples.
+// besideTo calls post.PredictTo, and writes v, T·C×C, to own. If both use the same examples, one cross-kernel serves
+// both. A nil post is left out.
 func (v *variance) besideTo(ctx context.Context, post gp.Latent, mean, cov, own *mat.Dense, x *linearize.Batch) error {
 	if p, ok := post.(conditioner); ok && v.all != nil {
 		return p.PredictBesideTo(ctx, mean, cov, x, v.all, own)
@@ -69,7 +71,7 @@ func (v *variance) besideTo(ctx context.Context, post gp.Latent, mean, cov, own 
 			return err
 		}
 	}
-	return v.of().PredictTo(ctx, nil, own, x)
+	return v.posterior().PredictTo(ctx, nil, own, x)
 }
 
 // leftOutTo writes tr v/√tr κ for each training example in x, with the example itself left out. rows are the
@@ -122,7 +124,7 @@ func trace(m *mat.Dense, i, c int) float64 {
 	return sum
 }
 
-// An induced posterior is one through inducing examples.
+// An induced posterior has inducing examples.
 type induced interface {
 	Inducing() *sparse.Inducing
 	IsSubset() bool
