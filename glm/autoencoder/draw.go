@@ -13,12 +13,12 @@ import (
 
 // DrawOptions are options of Draw and Impute. A zero field has its default.
 type DrawOptions struct {
-	Samples int // drawn networks; 0 means 100, or 10 of Impute
-	Keep    int // of Draw: number of first draws whose reconstructions are returned
-	// Rounds, of Impute, is the number of times that each sample goes through its network. The known pixels are put
+	Samples int // drawn networks; 0 means 100 for Draw and 10 for Impute
+	Keep    int // for Draw: number of draws, from the first, whose reconstructions are returned
+	// Rounds, for Impute, is the number of times that each sample goes through its network. The known pixels are put
 	// back after each round. 0 means 10, after which digits no longer change. One round leaves much of the noise.
 	Rounds int
-	Seed   uint64 // of the random numbers
+	Seed   uint64 // seed of the random numbers
 	// Progress, if not nil, is called after each drawn network, or each pass of all rows through a network.
 	Progress func(done, total int)
 }

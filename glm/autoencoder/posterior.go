@@ -86,7 +86,7 @@ func (p *Posterior) Autoencoder() *Autoencoder { return p.a }
 // GGN returns h, the diagonal of the generalized Gauss–Newton matrix, P numbers, which must not be changed.
 func (p *Posterior) GGN() []float64 { return p.h }
 
-// Prior returns the precision δ of the prior: of a posterior of Train, what the Rule left of it.
+// Prior returns the precision δ of the prior. After Train it is what the Rule has left of TrainOptions.Prior.
 func (p *Posterior) Prior() float64 { return p.prior }
 
 // Noise returns the variance σ² of a pixel.

@@ -41,8 +41,8 @@ func (d *Drawn) Scores(noise, typical float64) *Scores {
 	return s
 }
 
-// Typical returns the mean of NegLogLikelihood over these rows. Of training rows it is the argument typical of
-// Drawn.Scores.
+// Typical returns the mean of NegLogLikelihood over these rows. Computed over training rows, it is the argument typical
+// of Drawn.Scores.
 func (s *Scores) Typical() float64 { return stat.Mean(s.NegLogLikelihood, nil) }
 
 // SquaredErrors returns ‖x − f‖² for each row and its reconstruction f, both N×D.

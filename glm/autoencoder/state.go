@@ -16,7 +16,7 @@ import (
 type State struct {
 	Identity         Identity
 	Theta, GGN       []float64 // P; GGN is H less what is left of the prior
-	Moment1, Moment2 []float64 // of Adam, P; nil without it
+	Moment1, Moment2 []float64 // Adam's moments, P; nil without Adam
 	Step             int       // number of steps made
 	Loss             float64   // sum of the losses of the steps in this epoch
 	Epochs           []Epoch   // epochs that have ended
