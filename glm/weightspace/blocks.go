@@ -89,8 +89,8 @@ func (w *BlockPosterior) sum(ctx context.Context, root []float64, to func(i int)
 	})
 }
 
-// panel returns the columns of J for the parameters of g and the examples of the batches, scaled by a root that is not nil.
-// An error numbers the examples from first on.
+// panel returns the columns of J for the parameters of g and the examples of the batches. root, if not nil, scales the
+// columns. An error counts the examples from first on.
 func (w *structured) panel(ctx context.Context, g *group, root []float64, batches []*linearize.Batch, first int) (blas64.General, error) {
 	at := make([]int, len(batches)+1)
 	for i, b := range batches {

@@ -15,7 +15,7 @@ type BNN struct {
 	Forward func(ctx context.Context, theta []float64, x *mat.Dense) (*mat.Dense, error)
 	Weights Draws  // the posterior that θ is drawn from
 	Samples int    // draws; 0 means 100, a negative number panics
-	Seed    uint64 // of the draws
+	Seed    uint64 // seed of the draws
 
 	// Progress, if not nil, is called from one goroutine with StageDraws after each draw.
 	Progress func(stage string, done, total int)

@@ -23,7 +23,7 @@ type DiagonalPosterior struct {
 	structured
 	h        []float64 // h_p
 	variance []float64
-	kernel   *ntk.NTK // of N(center, diag(variance))
+	kernel   *ntk.NTK // kernel of the prior N(center, diag(variance))
 }
 
 var _ Weights = (*DiagonalPosterior)(nil)

@@ -1,6 +1,6 @@
 // Package weightspace has posteriors over the P parameters of a linearized model. The full posterior predicts the
-// same function values as the posteriors of package gp, with P×P matrices in place of kernels: a check by a second
-// way. A site is one example's Gaussian approximation of its likelihood, with residual r and curvature Λ (package
+// same function values as the posteriors of package gp, with P×P matrices in place of kernels, so that each checks the
+// other. A site is the Gaussian approximation of one example's likelihood, with residual r and curvature Λ (package
 // gp).
 //
 //	w, err := weightspace.Fit(ctx, batch, sites, prior, net.Theta(), nil)

@@ -23,9 +23,9 @@ func (w *Posterior) Dual() []float64 {
 	return alpha
 }
 
-// GroupTerms returns the parts of the derivatives (E10) in the log prior variance of each group, as gp.Exact.GroupTermsOf
-// does by the kernels of the groups: tr(B⁻¹RᵀK_gR) and αᵀK_gα, where K_g has the variances unit, P numbers, which are those
-// of the posterior divided by factor. alpha has N·C numbers.
+// GroupTerms returns the parts of the derivatives (E10) in the log prior variance of each group, tr(B⁻¹RᵀK_gR) and
+// αᵀK_gα, as gp.Exact.GroupTermsOf returns them from kernels. K_g is computed with the prior variances unit, P numbers;
+// the posterior's variances are factor times unit. alpha has N·C numbers.
 func (w *Posterior) GroupTerms(ctx context.Context, groups []ntk.Group, factor, unit, alpha []float64) (*gp.GroupTerms, error) {
 	leverage, err := w.leverages(ctx, unit)
 	if err != nil {
@@ -104,8 +104,9 @@ func (w *Posterior) leverages(ctx context.Context, unit []float64) ([]float64, e
 	return leverage, nil
 }
 
-// Moving returns what the moving mode adds to the derivatives of EvidenceRefit, −½ Σ_i tr(C_ii dΛ_i/d log s_g) for groups
-// whose kernels K_g have the variances unit (E10), as gp.Exact.Moving does. It belongs to a refit.
+// Moving returns the term −½ Σ_i tr(C_ii dΛ_i/d log s_g) that the change of the mode adds to the derivatives of
+// EvidenceRefit (E10), as gp.Exact.Moving does. The kernels K_g of the groups are computed with the prior variances
+// unit. The posterior must be a refit.
 func (w *Posterior) Moving(ctx context.Context, groups []ntk.Group, unit []float64, y *gp.Targets) ([]float64, error) {
 	var cov mat.Dense
 	if err := w.PredictTo(ctx, nil, &cov, w.x); err != nil {

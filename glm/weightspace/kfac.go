@@ -41,10 +41,10 @@ type kroneckerLayer struct {
 	*matrixLayer
 	a, g blas64.General // B_A, cols×cols, and B_G, out×out
 	d    blas64.General // D, out×cols
-	next *link          // to the next layer of a chain; nil for the last layer
+	next *link          // link to the next layer of a chain; nil for the last layer
 }
 
-// A link is how the noise Z of a layer in a chain enters the next layer: it subtracts L_G (√D ∘ Z) L_Aᵀ there. L_G
+// A link carries the noise Z of a layer in a chain into the next layer, from which L_G (√D ∘ Z) L_Aᵀ is subtracted. L_G
 // and L_A have the next layer's rows and this layer's columns.
 type link struct{ a, g blas64.General }
 

@@ -59,7 +59,7 @@ type factorSum struct {
 	nextA, nextG blas64.General
 
 	once       sync.Once   // computes spectra
-	spectra    [2]spectrum // of A and G
+	spectra    [2]spectrum // spectra of A and G
 	spectraErr error
 }
 
@@ -146,7 +146,7 @@ func (f *Factors) allocate(one *linearize.Batch) error {
 			return &NoFactorsError{Layer: v.name, Reason: "a chain needs dense layers, and no matrix multiplies its parameters", Remedy: remedy}
 		}
 	}
-	// A network of p parameters with layers of the same proportions takes p/P times the memory of this one.
+	// A network of p parameters with the same proportions is taken to need p/P times the memory of this one.
 	all := f.layout.bytes(one, f.chained)
 	need := func(p int) int64 { return int64(float64(all) / float64(f.p) * float64(p)) }
 	if err := gp.CheckMemory("the posterior with Kronecker factors", gp.Parameters, f.p, f.o.Memory, need); err != nil {

@@ -28,8 +28,8 @@ type Posterior struct {
 	x              *linearize.Batch
 	refit          bool
 	conditioned    *gp.Sites // sites at which H̃ was factored; nil without a factor
-	formed         *gp.Sites // sites of the JᵀΛJ that is held; nil without
-	scale          float64   // Λ of H̃ relative to those sites
+	formed         *gp.Sites // sites at which the JᵀΛJ in memory was summed; nil without one
+	scale          float64   // the factor s with Λ of H̃ = s times Λ at formed
 
 	start []float64 // parameters at which a refit starts; nil for θ*
 	z     []float64 // ẑ = Σ₀^-½(θ̂ − μ₀)
@@ -102,7 +102,7 @@ func newPosterior(b *linearize.Batch, s *gp.Sites, prior ntk.Prior, theta []floa
 // same Λ.
 func (w *Posterior) condition(ctx context.Context, s *gp.Sites) error {
 	w.sites, w.local = s, sites.Of(s)
-	if err := ctx.Err(); err != nil || w.isOf(s) {
+	if err := ctx.Err(); err != nil || w.factoredAt(s) {
 		return err
 	}
 	w.conditioned = nil
@@ -120,8 +120,8 @@ func (w *Posterior) condition(ctx context.Context, s *gp.Sites) error {
 	return nil
 }
 
-// form sums JᵀΛJ at the sites s. Where Λ there is a multiple of that of the sums at hand, as at another noise, it only sets
-// scale.
+// form sums JᵀΛJ at the sites s. If Λ at s is a multiple of Λ at the sites of the sums in memory, as for another noise
+// variance, it only sets scale.
 func (w *Posterior) form(ctx context.Context, s *gp.Sites) error {
 	h, p := &w.h[0], len(w.theta)
 	if h.shared || len(h.data) < p*(p+1) {
@@ -145,7 +145,7 @@ func (w *Posterior) form(ctx context.Context, s *gp.Sites) error {
 	return nil
 }
 
-// multiple returns s with b = s·a up to rounding. It tells whether there is one.
+// multiple returns s with b = s·a up to rounding. ok is false if there is no such s.
 func multiple(a, b []float64) (s float64, ok bool) {
 	largest := 0
 	for i, v := range a {
@@ -164,9 +164,9 @@ func multiple(a, b []float64) (s float64, ok bool) {
 	return s, true
 }
 
-// isOf tells whether the present factor is the factor of H̃ at s. It compares the roots R of Λ = R Rᵀ, because only
-// they enter H̃.
-func (w *Posterior) isOf(s *gp.Sites) bool {
+// factoredAt tells whether the present factor is the factor of H̃ at s. It compares the roots R of Λ = R Rᵀ, because
+// only they enter H̃.
+func (w *Posterior) factoredAt(s *gp.Sites) bool {
 	return w.conditioned != nil && (w.conditioned == s || mat.Equal(w.conditioned.Root, s.Root))
 }
 
@@ -189,7 +189,7 @@ func checkModel(m linearize.ModelFingerprint, b *linearize.Batch) {
 // functionAt returns f_lin(x;θ) = F + J(θ − θ*) (E1) at the training examples.
 func (w *Posterior) functionAt(theta []float64) []float64 {
 	f := make([]float64, w.n*w.c)
-	_ = linearize.ProductsOf(w.x).MulVecTo(context.Background(), f, newton.Minus(theta, w.theta)) // which only a context ends
+	_ = linearize.ProductsOf(w.x).MulVecTo(context.Background(), f, newton.Minus(theta, w.theta)) // fails only if ctx is done
 	floats.Add(f, dense.Flat(w.x.F))
 	return f
 }

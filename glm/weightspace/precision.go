@@ -18,7 +18,7 @@ import (
 type precision struct {
 	data   []float64
 	shared bool // data belongs to another posterior and is read-only
-	// beside means that data is P×(P+1), with JᵀΛJ in its lower triangle and H̃ one column to the right of its upper one.
+	// beside means that data is P×(P+1): its lower triangle has JᵀΛJ, and H̃ or U starts one column to the right.
 	beside bool
 	u      blas64.Triangular
 	logDet float64 // log det H̃
@@ -43,7 +43,7 @@ func (h *precision) symmetric(n int) blas64.Symmetric {
 	return blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: n, Data: h.data}
 }
 
-// ggn returns JᵀΛJ, n×n, as a view of data, where it is beside H̃.
+// ggn returns JᵀΛJ, n×n, as a view of data, if beside is true.
 func (h *precision) ggn(n int) blas64.Symmetric {
 	return blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n + 1, Data: h.data}
 }

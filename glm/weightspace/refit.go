@@ -20,8 +20,8 @@ import (
 // and θ̂ of the result are those at the mode. The error is an error of gp.NewSites or Fit. Warnings tells whether
 // the refit missed the mode.
 //
-// H is factored at θ* and at the mode. Steps between are solved by conjugate gradients with the last factor as
-// preconditioner. Where conjugate gradients converge too slowly, H is factored there too.
+// H is factored at θ* and at the mode. The Newton steps between are solved by conjugate gradients with the last factor
+// as preconditioner. If conjugate gradients converge too slowly at a step, H is factored there too.
 func Refit(ctx context.Context, b *linearize.Batch, y *gp.Targets, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
 	s, err := gp.NewSites(y, b.F)
 	if err != nil {
@@ -50,7 +50,7 @@ func (w *Posterior) Refit(ctx context.Context, y *gp.Targets) (*Posterior, error
 	return &r, r.newton(ctx, y)
 }
 
-// newton moves w to the mode and to the sites there, with the factor of H̃ at earlier sites as the preconditioner of the
+// newton moves w to the mode and to the sites there. The factor of H̃ at earlier sites is the preconditioner of its
 // steps.
 func (w *Posterior) newton(ctx context.Context, y *gp.Targets) error {
 	w.refit = true
@@ -75,7 +75,7 @@ func (w *Posterior) newton(ctx context.Context, y *gp.Targets) error {
 	if err := w.condition(ctx, found.Sites); err != nil {
 		return err
 	}
-	// One more step, from f at the mode itself and not as the search summed it: z + H̃⁻¹(J̃ᵀr − z)
+	// Take one more step z + H̃⁻¹(J̃ᵀr − z), with f computed anew at the mode, without the rounding of the search.
 	z := w.white.Of(found.Theta)
 	at, err := gp.NewSites(y, mat.NewDense(w.n, w.c, w.pointAt(z).F))
 	if err != nil {
@@ -95,16 +95,16 @@ func (w *Posterior) newton(ctx context.Context, y *gp.Targets) error {
 // A preconditioner is H̃⁻¹ at the sites of an earlier Newton step.
 type preconditioner struct {
 	factor func(ctx context.Context, s *gp.Sites) (*precision, error) // factors H̃ at s
-	limit  int                                                        // steps of conjugate gradients that take as long
+	limit  int                                                        // conjugate gradient steps that take as long as factor
 	h      *precision
-	steps  int // of conjugate gradients since it was factored
+	steps  int // conjugate gradient steps since h was factored
 }
 
-// at returns the preconditioner for a Newton step at the sites s. It is made anew where the steps of conjugate gradients
-// with the last one took longer than that.
+// at returns the preconditioner for a Newton step at the sites s. It factors H̃ again if the conjugate gradient steps
+// with the last factor took longer than a factorization.
 func (p *preconditioner) at(ctx context.Context, s *gp.Sites) (func(z []float64), error) {
 	if p.h == nil || p.steps > p.limit {
-		p.h, p.steps = nil, 0 // its memory is free before the next is made
+		p.h, p.steps = nil, 0 // free the memory of the old factor before making the next
 		var err error
 		if p.h, err = p.factor(ctx, s); err != nil {
 			return nil, err
@@ -139,7 +139,7 @@ func (w *Posterior) iterations() int {
 		rows := n
 		switch b := b.(type) {
 		case *linearize.Full:
-			rows *= c // other blocks multiply by their factors
+			rows *= c // other blocks are multiplied through their factors
 		case *linearize.Conv:
 			t, _, _ := b.Layout.Factors()
 			rows *= t

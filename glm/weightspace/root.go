@@ -9,14 +9,14 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// A Root says how a block of parameters contributes to the covariance of an example: (JS)(JS)ᵀ, with J the columns of
-// its Jacobian at Parameters.
+// A Root is the root S of the posterior covariance S Sᵀ of a block of parameters. The block adds (JS)(JS)ᵀ to the
+// covariance of an example, where J has the columns of its Jacobian for Parameters.
 type Root struct {
 	Parameters []int      // positions in θ
 	S          *mat.Dense // Σ₀^½ U⁻¹ with H̃ = UᵀU, a row for each parameter
 }
 
-// Roots returns the roots of all blocks. Each takes 8 times the square of its parameters in bytes.
+// Roots returns the roots of all blocks. A root of p parameters takes 8·p² bytes.
 func (w *BlockPosterior) Roots(ctx context.Context) ([]Root, error) {
 	var all []Root
 	for i, g := range w.groups {

@@ -19,16 +19,16 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A Solver is the gp.Solver of all training examples by the precision H of the parameters, P×P. Its time grows with N·C
-// and its memory does not: it is exact for any number of examples while there are few parameters. C(x,x') is the product
-// J(x) H⁻¹ J(x')ᵀ, and nothing is subtracted, so that variances keep all their digits however small they are.
+// A Solver is the gp.Solver that uses the precision H of the parameters, P×P, for all training examples. Its time grows
+// with N·C and its memory does not, so it is exact for any number of examples if there are few parameters. C(x,x') is
+// the product J(x) H⁻¹ J(x')ᵀ, and nothing is subtracted, so that small variances keep all their digits.
 type Solver struct{ *BlockPosterior }
 
 var _ gp.SavedSolver = (*Solver)(nil)
 
-// FitSums returns the posterior given the sites s of the training examples x, as sums over all of them (gp.Posterior),
-// with the covariance by H of all parameters. x is read as a stream in a few passes, of which that for H alone takes
-// N·C·P² operations; in memory it keeps 8·P² bytes. The errors are those of Fit. Of o it takes Mean and Limits.
+// FitSums returns the gp.Posterior given the sites s of the training examples x, with a Solver. It reads x as a stream
+// in a few passes, of which the one that sums H takes N·C·P² operations, and keeps 8·P² bytes in memory. The errors are
+// those of Fit. It uses Mean and Limits of o.
 func FitSums(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*gp.Posterior, error) {
 	f, err := newSums(x, s, prior, theta, o)
 	if err != nil {
@@ -81,9 +81,9 @@ func FitSums(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Pri
 	return gp.NewPosterior(ctx, &Solver{h}, f.mean)
 }
 
-// RefitSums is FitSums at the mode of the linearized model (E9) for targets y, which mode.Find finds with H of an earlier
-// step as the preconditioner. start, if not nil, are weights from which the search starts, P numbers. The errors are those
-// of mode.Find and FitSums.
+// RefitSums is FitSums at the mode of the linearized model (E9) for targets y. mode.Find finds the mode with H of an
+// earlier step as the preconditioner. start, if not nil, has the parameters from which the search starts, P numbers. The
+// errors are those of mode.Find and FitSums.
 func RefitSums(ctx context.Context, x linearize.Source, y *gp.Targets, prior ntk.Prior, theta, start []float64, o *Options) (*gp.Posterior, error) {
 	outputs, err := linearize.Outputs(ctx, x)
 	if err != nil {
@@ -97,7 +97,7 @@ func RefitSums(ctx context.Context, x linearize.Source, y *gp.Targets, prior ntk
 	if err != nil {
 		return nil, err
 	}
-	// A step of conjugate gradients takes about 4·N·C·P operations, and H̃ N·C·P², factorSpeed times as fast.
+	// A conjugate gradient step takes about 4·N·C·P operations. H̃ takes N·C·P², which run factorSpeed times as fast.
 	pre := &preconditioner{limit: len(theta) / (4 * factorSpeed), factor: func(ctx context.Context, s *gp.Sites) (*precision, error) {
 		h, err := f.precision(ctx, s)
 		if err != nil {
@@ -110,7 +110,7 @@ func RefitSums(ctx context.Context, x linearize.Source, y *gp.Targets, prior ntk
 	if err != nil {
 		return nil, err
 	}
-	pre.h = nil // its memory is free before the last is made
+	pre.h = nil // free the memory of this factor before making the last
 	f.mean.Warnings = found.Warnings
 	if err := f.mean.SetMode(ctx, linearize.ProductsOf(x), prior, found.Theta, found.Sites, y); err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func RefitSums(ctx context.Context, x linearize.Source, y *gp.Targets, prior ntk
 	return gp.NewPosterior(ctx, &Solver{h}, f.mean)
 }
 
-// A sums is what FitSums and RefitSums begin with.
+// A sums holds the model and the training examples of FitSums and RefitSums before H is summed.
 type sums struct {
 	structured
 	kernel *ntk.NTK
@@ -148,7 +148,7 @@ func (f *sums) precision(ctx context.Context, s *gp.Sites) (*BlockPosterior, err
 	return at.blocks(ctx, []group{allOf(len(f.theta))})
 }
 
-// Jacobian implements gp.Solver, by J H⁻¹Σ₀⁻¹. A parameter of variance 0 has no part in it.
+// Jacobian implements gp.Solver. It returns J H⁻¹Σ₀⁻¹; the columns of parameters with prior variance 0 are zero.
 func (v *Solver) Jacobian(ctx context.Context, x *linearize.Batch) (*linearize.Batch, error) {
 	p := len(v.theta)
 	need := func(t int) int64 { return memory.Mul(16, memory.Mul(memory.Mul(int64(t), int64(v.c)), int64(p))) }
@@ -203,7 +203,7 @@ func (v *Solver) fields() []saved.Field {
 
 // LoadSums returns the posterior that FitSums or RefitSums made and gp.Posterior.Save wrote, given the training
 // examples, the prior and θ*. It compares them, and targets where these are not nil, with the saved ones; see
-// gp.LoadPosterior. Of o it takes Limits.
+// gp.LoadPosterior. It uses Limits of o.
 func LoadSums(ctx context.Context, f *store.File, x linearize.Source, targets *gp.Targets, prior ntk.Prior, theta []float64, o *Options) (*gp.Posterior, error) {
 	variance := make([]float64, len(theta))
 	prior.VarianceTo(variance)

@@ -131,7 +131,7 @@ func (s *outerSquares) addTo(ctx context.Context, h []float64) error {
 type columnSquares struct {
 	k        linearize.Block
 	c, width int
-	sums     [][]float64 // of each tile
+	sums     [][]float64 // the sums of each tile
 }
 
 func (s *columnSquares) tile(t, _, n int, k linearize.Block) {

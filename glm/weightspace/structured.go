@@ -25,7 +25,7 @@ type structured struct {
 	o         Options
 	n, c      int // training examples, outputs
 
-	model         linearize.ModelFingerprint // θ* alone
+	model         linearize.ModelFingerprint // fingerprint of θ* alone
 	theta, center []float64                  // θ*; the mean of the parameters
 	white         newton.Whitened
 	sites         *gp.Sites
@@ -89,7 +89,7 @@ func (f *structured) eachBatch(ctx context.Context, stage string, do func(first 
 	})
 }
 
-// few is the number of examples from which the division of the Jacobian into layers is read.
+// few is the number of examples that are read to learn how the Jacobian is divided into layers.
 const few = 4
 
 // weighted returns the examples of b with RᵀJ in place of J, where R is the root of Λ (E4), so that their Λ is the
