@@ -18,6 +18,6 @@
 //
 // Package integral has the integrals over one Gaussian output. Package predictive turns f ~ N(m, Σ) into
 // probabilities and expected responses (E11). Package score judges and calibrates predictions (E18). Package
-// weightspace has the same posterior over the P parameters in place of function values; it checks the results in
-// function space by a second way, and draws whole networks [glm 9].
+// weightspace has the same posterior over the P parameters in place of function values. It is an independent check of
+// the results in function space, and draws whole networks [glm 9].
 package glm

@@ -42,7 +42,7 @@ func (e *NoiseError) Error() string {
 }
 
 // NotPDError reports an N×N matrix that is not positive definite. Row is the position of the example whose
-// covariance was not, or −1 for the noise covariance.
+// covariance it is, or −1 for the noise covariance.
 type NotPDError struct{ N, Row int }
 
 func (e *NotPDError) Error() string {

@@ -244,7 +244,7 @@ func (h Heteroscedastic) CoupledQuantile(target int, p float64, f, cov []float64
 // s the target is Gaussian.
 type noisyMean struct {
 	m, v  float64
-	mean  float64 // of μ
+	mean  float64 // mean of μ
 	slope float64 // derivative of E[μ | s] in s
 	rest  float64 // Var[μ | s]
 }

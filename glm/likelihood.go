@@ -141,7 +141,7 @@ type CoupledQuantities interface {
 	CoupledQuantile(target int, p float64, f, cov []float64) float64
 }
 
-// ofOutputs makes CoupledQuantities of a Distribution, in which each target depends on one output.
+// ofOutputs is a Distribution, whose targets each depend on one output, as CoupledQuantities.
 type ofOutputs struct{ Distribution }
 
 // CoupledCDF implements CoupledQuantities.

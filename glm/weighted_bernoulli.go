@@ -6,9 +6,9 @@ import (
 	"github.com/funcgp/funcgp/glm/integral"
 )
 
-// WeightedBernoulli is Bernoulli with a weight w of the positive targets of each output, as pos_weight of PyTorch's
-// BCEWithLogitsLoss: log p = w y log σ(f) + (1−y) log σ(−f), which is no density of y. A posterior is fitted to it whose
-// network was trained by that loss (E23). Responses and integrals are those of Bernoulli.
+// WeightedBernoulli is Bernoulli with a weight w on the positive targets of each output, as pos_weight of PyTorch's
+// BCEWithLogitsLoss: log p = w y log σ(f) + (1−y) log σ(−f), which is no density of y. It fits the posterior of a network
+// that was trained with that loss (E23). Responses and integrals are those of Bernoulli.
 type WeightedBernoulli struct {
 	Bernoulli
 	Positive []float64 // w > 0 of each output
