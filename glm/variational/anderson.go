@@ -28,8 +28,8 @@ func (a *anderson) add(it *iterate) {
 	}
 }
 
-// point returns the next point. Steps are measured in units of scale. Precisions of a
-// site that would not be positive are those of the plain step; n is N·C.
+// point returns the next point. Steps are measured in units of scale. A site whose
+// precision would not be positive takes the plain step instead. n is N·C.
 func (a *anderson) point(scale []float64, n, c int) []float64 {
 	last := len(a.x) - 1
 	columns := mat.NewDense(len(scale), last, nil)

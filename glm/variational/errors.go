@@ -10,10 +10,10 @@ func (e *FisherError) Error() string {
 	return fmt.Sprintf("variational: the %s likelihood is not log-concave, and its Λ is the Fisher information; the refinement needs a log-concave likelihood", e.Likelihood)
 }
 
-// A DivergedError says that numbers left what float64 holds, and what helps.
+// A DivergedError reports numbers outside the range of a float64, and a remedy.
 type DivergedError struct {
 	What   string // "the refinement", or an update by its number from 0
-	Err    error  // which number
+	Err    error  // names the number
 	Remedy string
 }
 

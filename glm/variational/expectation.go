@@ -15,8 +15,8 @@ type expectation interface {
 	expectTo(residual, lambda []float64, i int, y, mean, cov []float64) float64
 }
 
-// newExpectations returns what integrates a likelihood of n examples with c outputs,
-// on so many workers, and the relative error of the bound that quasi–Monte Carlo leaves.
+// newExpectations returns an expectation for each worker, for the likelihood of n examples
+// with c outputs, and the relative error that quasi–Monte Carlo leaves in the bound.
 func newExpectations(lik gp.Likelihood, n, c, points, workers int) (terms []expectation, noise float64, err error) {
 	if _, ok := lik.(gp.Scored); ok {
 		name := "given"
@@ -61,7 +61,7 @@ func newExpectations(lik gp.Likelihood, n, c, points, workers int) (terms []expe
 	return terms, noise, nil
 }
 
-// gaussianExpectation is in closed form: log p is quadratic.
+// gaussianExpectation integrates in closed form, because log p is quadratic.
 type gaussianExpectation struct{ lik *glm.Gaussian }
 
 func (g gaussianExpectation) expectTo(residual, lambda []float64, _ int, y, mean, cov []float64) float64 {
@@ -76,7 +76,7 @@ func (g gaussianExpectation) expectTo(residual, lambda []float64, _ int, y, mean
 	return logp
 }
 
-// poissonExpectation is in closed form, by the mean of a log-normal.
+// poissonExpectation integrates in closed form, by the mean of a log-normal variable.
 type poissonExpectation struct{}
 
 func (poissonExpectation) expectTo(residual, lambda []float64, _ int, y, mean, cov []float64) float64 {

@@ -30,7 +30,7 @@ type Gaussian struct {
 
 var _ weightspace.Draws = (*Gaussian)(nil)
 
-// NewGaussian returns the Gaussian with this mean and this precision, which are copied; of
+// NewGaussian returns the Gaussian with this mean and this precision, which are copied. For
 // independent parameters the precision is a *mat.DiagDense. A mean that is not finite is an error
 // that names the parameter, and a precision that is not positive definite is a *gp.NotPDError.
 func NewGaussian(mean []float64, precision mat.Symmetric) (*Gaussian, error) {

@@ -14,9 +14,9 @@ const (
 	// distribution and not over the Gaussian.
 	wide = 10
 	// Nodes of the logistic distribution lie at multiples of logisticStep in ±logisticEnd,
-	// beyond which it has a mass of 1e-17. It has poles at ±iπ, so the error of the
-	// trapezoid is e^{−2π·π/step} = e^{−49} of what the Gaussian of a width of at least
-	// wide adds.
+	// beyond which it has a mass of 1e-17. It has poles at ±iπ, so the relative error of the
+	// trapezoid is about e^{−2π·π/step} = e^{−49}. The Gaussian hardly changes it, because
+	// its standard deviation is at least wide.
 	logisticStep, logisticEnd = 0.4, 40.0
 )
 

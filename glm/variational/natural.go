@@ -20,7 +20,7 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// StageNatural is the stage that Natural.Progress is told of: updates.
+// StageNatural is the stage of Natural.Progress: it counts updates.
 const StageNatural = "natural gradients"
 
 // An Algorithm says where the residuals, the Λ and the Jacobians of an update are taken
@@ -29,13 +29,14 @@ type Algorithm int
 
 // The algorithms.
 const (
-	// VOGGN is the variational online generalized Gauss–Newton update: all of them at
-	// the network with parameters drawn from q.
+	// VOGGN is the variational online generalized Gauss–Newton update: residuals, Λ and
+	// Jacobians are those of the network with parameters drawn from q.
 	VOGGN Algorithm = iota
 	// LGVA is the linearized Gaussian variational approximation: residuals and Λ at the
 	// draws under the model linearized at μ, Jacobians at μ.
 	LGVA
-	// OGGN is the online generalized Gauss–Newton update: all of them at μ, without draws.
+	// OGGN is the online generalized Gauss–Newton update: residuals, Λ and Jacobians are
+	// those of the network with the parameters μ, without draws.
 	OGGN
 )
 
@@ -61,11 +62,11 @@ type Natural struct {
 	// of x.
 	At func(ctx context.Context, theta []float64, x *mat.Dense) (*linearize.Batch, error)
 
-	// What Run and Updates take besides.
+	// Run and Updates also use the following fields.
 	Steps int    // updates; 0 means 100
 	Draws int    // parameters drawn for an update; 0 means 1
 	Batch int    // examples of an update; 0 means all
-	Seed  uint64 // of the draws and of the order of the examples
+	Seed  uint64 // seed of the draws and of the order of the examples
 	linearize.Limits
 }
 
@@ -101,10 +102,9 @@ func (v *Natural) check(p int) error {
 	})
 }
 
-// Start returns a Gaussian with mean theta for the first update: independent parameters, whose precisions are those of the
-// prior plus the mean of the diagonal of H̄ at theta, of the first Batch examples. Parameters that are drawn from the prior
-// alone are mostly too far from theta for a first update. The updates forget what the precision is raised by. The errors
-// are those of Step.
+// Start returns a Gaussian for the first update, with mean theta and independent parameters. Their precisions are those of
+// the prior plus one number for all, the mean of the diagonal of H̄ at theta over the first Batch examples. Without it,
+// draws are mostly too far from theta for a first update. The updates forget this number. The errors are those of Step.
 func (v *Natural) Start(ctx context.Context, theta []float64, x *mat.Dense, y *gp.Targets) (*Gaussian, error) {
 	if err := v.check(len(theta)); err != nil { // before the first matrix is made
 		return nil, err
@@ -129,7 +129,7 @@ func (v *Natural) Start(ctx context.Context, theta []float64, x *mat.Dense, y *g
 	return q, q.factor(ctx)
 }
 
-// Run returns the Gaussian after the updates, the last of Updates, and its error.
+// Run returns the last Gaussian that Updates yields, or the error that ends Updates.
 func (v *Natural) Run(ctx context.Context, q *Gaussian, x *mat.Dense, y *gp.Targets) (*Gaussian, error) {
 	for next, err := range v.Updates(ctx, q, x, y) {
 		if err != nil {
@@ -141,8 +141,8 @@ func (v *Natural) Run(ctx context.Context, q *Gaussian, x *mat.Dense, y *gp.Targ
 }
 
 // Updates yields the Gaussian after each update, from q on, for the training examples in the rows of x with the
-// targets y. Batches are taken from a random order of the examples, a new one where less than a batch is left. An
-// error ends them. The errors are those of Step; that of an update which diverges is a *DivergedError.
+// targets y. Batches are taken from the examples in a random order, which is drawn anew when less than a batch is left.
+// An error ends the updates. The errors are those of Step, and a *DivergedError for an update that diverges.
 func (v *Natural) Updates(ctx context.Context, q *Gaussian, x *mat.Dense, y *gp.Targets) iter.Seq2[*Gaussian, error] {
 	return func(yield func(*Gaussian, error) bool) {
 		if err := v.check(len(q.mean)); err != nil {
@@ -205,7 +205,7 @@ func (v *Natural) Step(ctx context.Context, q *Gaussian, draws, x *mat.Dense, y 
 	if err := v.check(p); err != nil {
 		return nil, err
 	}
-	// Of each part: parameters of the Jacobian, and the draws that are averaged under it.
+	// A part has the parameters at which the Jacobian is taken, and the draws that are averaged with this Jacobian.
 	type part struct {
 		at    []float64
 		draws [][]float64
@@ -270,7 +270,7 @@ func (v *Natural) Step(ctx context.Context, q *Gaussian, draws, x *mat.Dense, y 
 	return to, nil
 }
 
-// diverged returns err as that of an update, unless ctx is done.
+// diverged returns a *DivergedError of an update for err, or err itself if ctx is done.
 func diverged(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err

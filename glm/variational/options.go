@@ -8,11 +8,11 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// StageRefine is the stage that Options.Progress is told of: iterations of a
-// refinement, whose number is not known.
+// StageRefine is the stage of Options.Progress: it counts iterations of a refinement,
+// whose total is not known.
 const StageRefine = "refine"
 
-// A Solver says by which matrix a refinement finds means and covariances. The results are the same.
+// A Solver is the matrix from which a refinement computes means and covariances. The results are the same.
 type Solver int
 
 // The solvers.

@@ -18,10 +18,10 @@ import (
 type ELBO struct {
 	Value          float64
 	ExpectedLogLik float64 // Σ w_i E log p(y_i|f_i), f ~ q
-	KL             float64 // KL(q‖p), of q from the prior
+	KL             float64 // KL(q‖p), where p is the prior
 }
 
-// A Refinement is what every refined posterior q has besides its predictions.
+// A Refinement has the bound and the training moments of a refined posterior q.
 type Refinement struct {
 	ELBO       ELBO
 	TrainMean  *mat.Dense // E f at the training examples, N×C
@@ -32,9 +32,9 @@ type Refinement struct {
 }
 
 // A Posterior is a refined posterior over functions. Its sites are E r and E Λ at
-// the training examples (E26): as q is the posterior of a linear-Gaussian model with these
-// sites, it predicts and explains like any gp.Posterior. Of the evidences, only ELBO means
-// something.
+// the training examples (E26). As q is the posterior of a linear-Gaussian model with these
+// sites, it predicts and explains like any gp.Posterior. Its evidence is ELBO; the evidence
+// methods of gp.Posterior have no meaning here.
 type Posterior struct {
 	Refinement
 	*gp.Posterior
@@ -49,8 +49,8 @@ func (q *Posterior) Warnings() []error {
 	return slices.Concat(q.warnings, q.Posterior.Warnings())
 }
 
-// Weights is a refined posterior over the parameters. Of the evidences, only ELBO means
-// something.
+// Weights is a refined posterior over the parameters. Its evidence is ELBO; the evidence
+// methods of weightspace.Weights have no meaning here.
 type Weights struct {
 	Refinement
 	weightspace.Weights

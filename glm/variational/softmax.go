@@ -27,16 +27,16 @@ const (
 	gridReach  = 0.76
 )
 
-// softmaxNodes is what the expectations of all examples share.
+// softmaxNodes has the integration points that the expectations of all workers share.
 type softmaxNodes struct {
 	points  int
 	normals []float64 // points×(C−1)
-	qmc     []bool    // by example; once it is integrated by quasi–Monte Carlo it stays so
+	qmc     []bool    // whether an example is integrated by quasi–Monte Carlo, from then on always
 }
 
 // matchedNormals returns points of quasi–Monte Carlo, n×dims, whose mean is exactly 0
-// and whose covariance is exactly the identity. A quadratic function has no error
-// then.
+// and whose covariance is exactly the identity. They integrate quadratic functions
+// without error.
 func matchedNormals(n, dims int) ([]float64, error) {
 	if dims > lattice.MaxDims {
 		return nil, fmt.Errorf("variational: %d outputs to integrate over; quasi–Monte Carlo has at most %d dimensions", dims, lattice.MaxDims)
@@ -74,8 +74,8 @@ type softmaxExpectation struct {
 	*softmaxNodes
 	c, k       int
 	other      []int     // classes that are not the target
-	mean, root []float64 // of g: k and k×k, lower triangular
-	steps      []float64 // of the trapezoid
+	mean, root []float64 // mean of g, k, and Cholesky root of its covariance, k×k
+	steps      []float64 // steps of the trapezoid
 	levels     []float64 // g at each level of the trapezoid, (k+1)×k
 	g, p       []float64
 	sum        softmaxSums
@@ -201,7 +201,7 @@ func (s *softmaxExpectation) grid(i int) bool {
 	return true
 }
 
-// level sums over the columns from b on, where left is what |z|² may still be.
+// level sums over the columns from b on. left is the largest |z|² that these columns may have.
 func (s *softmaxExpectation) level(b int, left, w float64) {
 	from := s.levels[b*s.k:][:s.k]
 	if b == s.k {

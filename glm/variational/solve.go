@@ -45,8 +45,8 @@ type solver struct {
 
 	rows  *linearize.Batch    // all of x, where the solver is Rows; else nil
 	exact *gp.Exact           // q where the solver is Rows
-	q     *gp.Posterior       // with the full precision; its mean is that of every structure
-	w     weightspace.Weights // with another structure
+	q     *gp.Posterior       // q with the full precision; every structure has its mean
+	w     weightspace.Weights // q with another structure
 }
 
 // newSolver returns a solver, and the unknowns at the sites at θ*.
@@ -123,7 +123,7 @@ func (s *solver) conditionWeights(ctx context.Context, at *gp.Sites) (err error)
 	floats.Mul(center, variance)
 	floats.Add(center, mu0)
 	if s.structure == weightspace.Full {
-		s.q, s.exact = nil, nil // their memory is free before the precision is made
+		s.q, s.exact = nil, nil // free their memory before the precision is made
 	}
 	s.w, err = weightspace.FitStructure(ctx, s.structure, s.x, at, s.prior, s.theta, &weightspace.Options{Center: center, Limits: linearize.Limits{Memory: s.o.Memory}})
 	return err
@@ -228,8 +228,8 @@ func rootTo(root, w *mat.Dense) bool {
 	return ok
 }
 
-// at evaluates the unknowns x; nil where a precision is not positive semidefinite or a
-// number is not finite.
+// at evaluates the unknowns x. The iterate is nil where a precision is not positive
+// semidefinite or a number is not finite.
 func (s *solver) at(ctx context.Context, x []float64) (*iterate, error) {
 	at, ok := s.sites(x, s.m)
 	if !ok || dense.NotFinite(x) >= 0 {
@@ -276,7 +276,7 @@ func (s *solver) at(ctx context.Context, x []float64) (*iterate, error) {
 	return it, nil
 }
 
-// scales returns what the unknowns are multiplied by to be in units of the posterior
+// scales returns the factors that express the unknowns in units of the posterior
 // standard deviation: √V_jj for b_j and √(V_jj V_kk) for W_jk.
 func (s *solver) scales(it *iterate) []float64 {
 	n, c := len(it.f), s.c
@@ -308,8 +308,8 @@ func (s *solver) size(it *iterate) float64 {
 	return worst
 }
 
-// run climbs from the unknowns x to the largest bound. It returns the last iterate and
-// how many steps it took.
+// run maximizes the bound, starting at the unknowns x. It returns the last iterate and
+// the number of steps.
 func (s *solver) run(ctx context.Context, x []float64) (*iterate, int, error) {
 	it, err := s.at(ctx, x)
 	if err != nil {
