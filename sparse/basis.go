@@ -34,7 +34,7 @@ type basis struct {
 
 	// Prepared examples belong to all posteriors with the same prefixOf.
 	prefixOf *Inducing // z is a prefix of these inducing elements; see Leading
-	ratio    float64   // prior variances of this basis over those of the one that was fitted; see At
+	ratio    float64   // prior variances of this basis over those of the fitted basis; see At
 }
 
 const (

@@ -64,7 +64,7 @@ func newBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, n int, refit boo
 		b.trace += diag[i]
 	}
 	largest := slices.Max(diag)
-	// Without pivoting where all pivots are large enough.
+	// Factor K_ZZ without pivoting if all pivots are large enough.
 	l, regular, err := dense.PotrfContext(ctx, a)
 	for i := 0; regular && i < l.N; i++ {
 		p := l.Data[i*l.Stride+i]
@@ -93,10 +93,10 @@ func newBuilder(ctx context.Context, k ntk.Kernel, z *Inducing, n int, refit boo
 	return &Builder{b: b, o: *o, sums: newSums(b.sumsSpec()), save: save}, nil
 }
 
-// Builder returns a Builder of sums with the inducing examples of p and the factor of
-// their kernel, to which nothing was added. The sums of p do not enter. On machines that
-// round differently, the Builders of one saved Projected have the same features, and a
-// K_ZZ that is singular to working precision has the same rank.
+// Builder returns an empty Builder with the inducing examples of p and the factor of their
+// kernel. It does not contain the sums of p. On machines that round differently, the
+// Builders of one saved Projected have the same features, and a K_ZZ that is singular to
+// working precision has the same rank.
 func (p *Projected) Builder() *Builder {
 	return &Builder{b: p.b, o: p.o, sums: newSums(p.sums.spec)}
 }
@@ -181,7 +181,7 @@ func (b *Builder) Add(ctx context.Context, x linearize.Source, s *gp.Sites) erro
 		}
 		return err
 	}
-	if from == nil || !from.Dual { // else it is in the sums already
+	if from == nil || !from.Dual { // the sums of a pass for α have it already
 		sums.logLik += s.LogLik
 	}
 	b.sums, b.used = sums, true
@@ -207,7 +207,7 @@ type chunk struct {
 	first int // index of its first example
 	x     *linearize.Batch
 	rows  int        // outputs of all its examples: x.Len()·C
-	sums  *mat.Dense // where the one output of each example is Σ_a w_a f_a: w, x.Len()×C; nil elsewhere
+	sums  *mat.Dense // weights w, x.Len()×C, if the one output of each example is Σ_a w_a f_a; else nil
 }
 
 // eachChunk calls do with one chunk of x after another. The chunks do not depend
@@ -234,12 +234,13 @@ func (b *basis) eachChunkOf(ctx context.Context, x linearize.Source, c int, o *O
 	})
 }
 
-// observations are what a pass runs over: training examples with all their outputs, or sums of outputs of examples.
+// observations are the data of a pass: training examples with all their outputs, or weighted sums of an example's
+// outputs.
 type observations struct {
 	x        linearize.Source
 	sites    sites.Arrays
-	sums     *mat.Dense // of sums, the weights, a row for each; else nil
-	examples []int      // of sums, the training example of each
+	sums     *mat.Dense // weights of the sums, one row each; nil for examples with all outputs
+	examples []int      // the training example of each sum
 }
 
 // each calls do with one chunk after another. Errors name the training example.

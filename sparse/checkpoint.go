@@ -17,20 +17,20 @@ import (
 const checkpointVersion = 2
 
 // A checkpoint is the state of Fit or Refit between two chunks of data, and a JSON section of its store. It contains no
-// training inputs. A fit that goes on from it does not linearize again the examples that the pass has done. It computes
+// training inputs. A fit that resumes from it does not linearize again the examples that the pass has done. It computes
 // the kernel of the inducing examples again, and a refit also its sites, from the function values in the checkpoint.
 type checkpoint struct {
 	Done int      // examples that the pass has done
-	Dual bool     // the pass is that for α of a Nyström fit, whose sums are whole
-	Kind passKind // of a refit
+	Dual bool     // the pass computes α of a Nyström fit, and the sums are complete
+	Kind passKind // kind of the pass of a refit
 	Step int      // Newton steps of a refit that were finished
 
-	sums          *Sums       // of the pass
+	sums          *Sums       // sums of the pass
 	pseudo, alpha []float64   // b and α of the examples done, in the pass for α
-	newton        *refitState // of a refit
+	newton        *refitState // state of a refit; else nil
 }
 
-// fields are the numbers beside the sums, of n outputs and p.
+// fields returns the numbers that are saved beside the sums. n is the number of outputs of all examples.
 func (c *checkpoint) fields(n int, o sumsSpec) []saved.Field {
 	switch {
 	case c.newton != nil:
@@ -162,7 +162,7 @@ func (s *checkpointer) begin(ctx context.Context, o sumsSpec, fit *saved.Fit, re
 	return r.Err()
 }
 
-// another is the error of a checkpoint that turns out to be of another fit.
+// another returns the error for a checkpoint of another fit.
 func (s *checkpointer) another(what string) error {
 	r := s.file.Reader("")
 	saved.Differs(r, what)

@@ -200,7 +200,7 @@ func (f *cholesky) advance(ctx context.Context, pool []int, next chooser) error 
 		}
 		for i, row := range pool {
 			if now[i] == 0 || row == pool[at] {
-				now[i] = 0 // for good
+				now[i] = 0 // it is chosen or exhausted, and stays at 0
 				continue
 			}
 			sum := 0.0

@@ -24,10 +24,9 @@ const preparedBytes = 1 << 30
 
 // Cross prepares k_*Z A⁻¹ and k_*Z K_ZZ⁻¹ of the T examples of x. A tile is the
 // product of these with k_Zi of its training examples, formed once for the two
-// kinds of terms. Cross multiplies both by the Jacobian of Z beforehand and keeps
-// 16·T·C·P bytes, or does not where that is more than 1 GiB. It fails with a
-// *gp.MemoryError where these and the features of x need more than
-// Options.Memory.
+// kinds of terms. Cross multiplies both by the Jacobian of Z beforehand, which takes
+// 16·T·C·P bytes, unless that is more than 1 GiB. It fails with a *gp.MemoryError
+// where these bytes and the features of x need more than Options.Memory.
 //
 // Where K_ZZ has full rank, the result is a gp.CombinedCross. Where K_ZZ is
 // singular to working precision, a tile is a product of features instead. Those
@@ -147,7 +146,7 @@ func (f kernelProduct) MulTo(dst *mat.Dense, a *linearize.Batch) {
 type cross struct {
 	p      *Projected
 	rows   int
-	kernel ntk.Product // κ(·, Z) times the weights of the posterior terms, then of the raw
+	kernel ntk.Product // κ(·, Z) times the weights of the posterior terms, then those of the raw terms
 
 	weights blas64.General // where K_ZZ is singular: A'⁻¹φ_* above φ_*, 2·T·C×rank
 

@@ -39,8 +39,8 @@ func (p *Projected) EvidenceLowerBound() gp.Evidence {
 // LogDet implements gp.Solver, with log det A'.
 func (p *Projected) LogDet() float64 { return p.logDet }
 
-// LogDetBound implements gp.BoundSolver. At θ* the evidence is an upper bound, because Q ≤ K. That of a refit, whose mode is
-// that in the span of the inducing examples, may be off either way. That of a subset of data is exact.
+// LogDetBound implements gp.BoundSolver. At θ* the evidence is an upper bound, because Q ≤ K. After a refit it may be off
+// either way, because the mode is searched in the span of the inducing examples. For a subset of data it is exact.
 func (p *Projected) LogDetBound() gp.Bound {
 	if p.ofSubset || p.refit {
 		return gp.None

@@ -57,7 +57,7 @@ type gradient struct {
 	groups []ntk.Kernel
 	grad   []float64
 	x      []float64 // scratch, rows×rank
-	cross  []float64 // scratch, rows × those of K_ZZ
+	cross  []float64 // scratch, rows × rows of K_ZZ
 }
 
 func (p *Posterior) gradient(ctx context.Context, groups []ntk.Kernel, fit float64) ([]float64, error) {

@@ -79,8 +79,8 @@ func (b *Builder) AddKept(ctx context.Context, x linearize.Source, s *gp.Sites, 
 	return b.sums.Merge(sums)
 }
 
-// keptRows returns the sites of x, and the kept rows as observations λ of uᵀf with no residual. It panics where they do not
-// fit.
+// keptRows returns the sites of x, and the kept rows as observations of uᵀf with precision λ and residual 0. It panics
+// where they do not match x.
 func keptRows(b *basis, x linearize.Source, s *gp.Sites, kept *gp.Kept) (local sites.Arrays, rows observations, err error) {
 	if local, err = sites.New(s, x.Len(), b.c); err != nil {
 		return local, rows, err
@@ -114,7 +114,7 @@ func (b *Builder) addResiduals(ctx context.Context, sums *Sums, x linearize.Sour
 		sum := mat.NewDense(len(cross), 1, nil)
 		kernelProduct{basis.k, p.x, ones}.MulTo(sum, basis.z.Batch)
 		if dense.NotFinite(sum.RawMatrix().Data) >= 0 {
-			// The prior variances tell in which example.
+			// Find the example with a NaN or Inf by its prior variances.
 			basis.k.DiagTo(ones, p.x)
 			if err := sites.NotFiniteRows("cross-kernel", ones, p.first, 1); err != nil {
 				return err
@@ -226,9 +226,9 @@ func GatherDirections(ctx context.Context, x linearize.Source, rows []int, u *ma
 	return &Inducing{Rows: rows, Batch: b, Directions: u, DataOutputs: c}, nil
 }
 
-// SelectKept chooses m of the kept rows of x (E16) as inducing elements, of which K_ZZ
-// then has m rows: by a Selector, which is given a source of the kept rows as examples
-// of one output, or where how is nil those with the largest s. More rows than kept are a
+// SelectKept chooses m of the kept rows of x (E16) as inducing elements, so that K_ZZ has
+// m rows. The Selector how gets a source of the kept rows as examples of one output; a nil
+// how chooses the rows with the largest s. An m above the number of kept rows is a
 // *CountError.
 func SelectKept(ctx context.Context, how Selector, k ntk.Kernel, x linearize.Source, kept *gp.Kept, m int, o *Options) (*Inducing, error) {
 	all := keptSource{x, kept}

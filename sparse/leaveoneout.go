@@ -17,8 +17,8 @@ import (
 // are drawn from what the other examples predict for it, through the inducing examples,
 // n·C×C: Λ_i + Λ_i cov_−i Λ_i = (Λ_i⁻¹ − h_i)⁻¹ with the cov_−i of φᵀw alone, without the
 // residual k_ii − q_ii. It is zero outside a subset of data. rows and x are those of
-// InfluenceTo. C(x*,x_i) times it times C(x_i,x*) is what the example takes off the
-// variance of the mean at x*, through the inducing examples.
+// InfluenceTo. With V for this covariance, C(x*,x_i) V C(x_i,x*) is the amount by which
+// the example lowers the variance of the mean at x* through the inducing examples.
 func (p *Posterior) PseudoCovarianceTo(ctx context.Context, v *mat.Dense, rows []int, x *linearize.Batch) error {
 	if err := p.InfluenceTo(ctx, v, new(mat.Dense), rows, x); err != nil {
 		return err

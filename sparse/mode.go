@@ -24,7 +24,7 @@ type Mode struct {
 	*Projected
 	train *Prepared
 	at    *newton.Point // the mode
-	sites *gp.Sites     // those of the last Newton step
+	sites *gp.Sites     // sites of the last Newton step
 	alpha []float64     // b − ΛΦᵀw
 }
 
@@ -46,7 +46,7 @@ func (p *Projected) Mode(ctx context.Context, train *Prepared, factor float64, y
 	l.spec.trace = l.b.trace
 	at, sitesAt := l.point(make([]float64, l.b.rank())), dense.Flat(train.f)
 	if from != nil {
-		// The same function under another prior.
+		// Start at the weights of the same function under the other prior.
 		w := make([]float64, len(from.at.Weights))
 		floats.ScaleTo(w, math.Sqrt(from.b.ratio/l.b.ratio), from.at.Weights)
 		at = &newton.Point{Weights: w, F: from.at.F}

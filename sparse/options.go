@@ -27,13 +27,13 @@ type Options struct {
 	Mean gp.Mean
 	// MaxIter bounds the Newton steps of a refit; 0 means 100.
 	MaxIter int
-	// Limits hear of StageSelect and the stages after it.
+	// Limits.Progress gets StageSelect and the stages after it.
 	linearize.Limits
-	// Checkpoint, if not nil, is called by Fit and Refit every
-	// CheckpointEvery examples of a pass that sums over the data, and of the pass
-	// for α of a Nyström Fit, at the end of each, and when ctx ends one. done of
-	// total examples are behind the pass, and save, which is called before the
-	// function returns, writes the state to a store. An error that it returns ends
+	// Checkpoint, if not nil, is called by Fit and Refit during a pass that sums
+	// over the data and during the pass for α of a Nyström Fit: every
+	// CheckpointEvery examples, at the end of the pass, and when ctx ends it. The
+	// pass has done that many of total examples. save writes the state to a store,
+	// and must be called before the function returns. An error of the function ends
 	// the fit. No other function uses Checkpoint or Resume.
 	//
 	//	func(_, _ int, save func(w *store.Writer) error) error { return store.Write(path, kind, version, save) }
@@ -41,10 +41,10 @@ type Options struct {
 	// CheckpointEvery is the number of examples between two checkpoints, rounded
 	// up to whole chunks; 0 means 16 chunks, which are 32,768 outputs at most.
 	CheckpointEvery int
-	// Resume, if not nil, is the store of a checkpoint, from which Fit or Refit goes on
-	// without linearizing again the examples that the pass had behind it. The result is the same to the last
-	// bit as without the interruption. A checkpoint of other data, inducing examples,
-	// prior or likelihood is a *store.Error.
+	// Resume, if not nil, is the store of a checkpoint, from which Fit or Refit goes on.
+	// It does not linearize again the examples that the pass had done. The result is the
+	// same to the last bit as without the interruption. A checkpoint of other data,
+	// inducing examples, prior or likelihood is a *store.Error.
 	Resume *store.File
 	// Targets, if not nil, are the targets of all training examples, which Load
 	// compares with those of the saved posterior; see gp.Targets. For a subset of

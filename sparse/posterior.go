@@ -31,7 +31,7 @@ type projected struct{ *Projected }
 func (p *Projected) over(mean gp.DualMean) *Posterior {
 	mean.Kernel, mean.Mean, mean.Refitted, mean.Scatter = p.b.k, p.o.Mean, p.refit, floats.Dot(p.w, p.w)
 	mean.Warnings = append(p.Warnings(), mean.Warnings...)
-	q, _ := gp.NewPosterior(context.Background(), p, mean) // which knows all, and does not pass over the examples
+	q, _ := gp.NewPosterior(context.Background(), p, mean) // mean is complete, so it reads no examples and cannot fail
 	return &Posterior{q, projected{p}, nil}
 }
 
@@ -135,7 +135,7 @@ func (p *Projected) checkData(x linearize.Source) error {
 }
 
 // dual writes b = r + Λ(f − m) and α = b − ΛK_nZ A⁻¹c of observations, for which
-// Q_*n α = K_*Z A⁻¹ c. It writes and goes on from checkpoints as the builder, if any, does.
+// Q_*n α = K_*Z A⁻¹ c. It writes the checkpoints of the builder from, if any, and resumes from them.
 func (p *Projected) dual(ctx context.Context, of observations, pseudo, alpha []float64, from *Builder, untrained *gp.Untrained) error {
 	mean, err := p.b.product(ctx, p.w)
 	if err != nil {

@@ -32,9 +32,9 @@ func (p *Projected) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *line
 	return p.PredictBesideTo(ctx, mean, cov, x, nil, nil)
 }
 
-// PredictBesideTo is PredictTo, and writes the covariances of another posterior beside, T·C×C, to besideCov, which is not
-// nil then. Where beside has the inducing examples of p and their kernel, as a posterior of p.Builder has, it takes one
-// cross-kernel for both. A nil beside is PredictTo alone. The errors are those of PredictTo of either.
+// PredictBesideTo does what PredictTo does, and writes the covariances of another posterior, beside, to besideCov, T·C×C.
+// If beside has the inducing examples of p and their kernel, as a posterior of p.Builder has, one cross-kernel serves
+// both. A nil beside is left out, and otherwise besideCov must not be nil. The errors are those of PredictTo of either.
 func (p *Projected) PredictBesideTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch,
 	beside *Projected, besideCov *mat.Dense) error {
 	if beside != nil && beside.b != p.b {
@@ -129,8 +129,8 @@ func (p *Projected) eachTile(ctx context.Context, x *linearize.Batch, do func(ti
 	return nil
 }
 
-// coordinates returns k_*Z of a chunk, or φ_* where K_ZZ is singular: there weights of k_*Z, which are large, would
-// amplify rounding. It is valid until the next call of f.
+// coordinates returns k_*Z of a chunk, or φ_* where K_ZZ is singular, because the large weights of k_*Z there would
+// amplify rounding. The result is valid until the next call of f.
 func (f *features) coordinates(ctx context.Context, p chunk) (blas64.General, error) {
 	k, err := f.cross(p)
 	if err != nil || f.b.g.Rows == 0 {
@@ -293,7 +293,7 @@ func (p *Projected) checkInputs(x *linearize.Batch) (t, c int) {
 // inducing examples (Leading) then need no kernel. Prepared is read-only.
 type Prepared struct {
 	inducing *Inducing
-	ratio    float64 // that of the basis that prepared them
+	ratio    float64 // ratio of the basis that prepared them
 	c        int
 	phi      blas64.General // T·C×rank
 	prior    *mat.Dense     // k_**, T·C×C

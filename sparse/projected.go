@@ -32,7 +32,7 @@ type Projected struct {
 	tile   int               // bytes of a tile of features
 
 	mu                   sync.Mutex
-	ofKernel, ofFeatures *root // what reduces prior covariances, once it is needed
+	ofKernel, ofFeatures *root // roots by which the data reduce prior covariances; nil until needed
 }
 
 var (
@@ -201,7 +201,7 @@ func (s *Sums) leading(o sumsSpec) *Sums {
 	for i := range r {
 		copy(t.gram[i*r+i:(i+1)*r], s.gram[i*all+i:])
 	}
-	// What the features left out explained is residual again.
+	// What the dropped features explained counts as residual again.
 	t.residual = math.Max(0, t.residual) + floats.Sum(s.square[r:])
 	for i := r; i < all; i++ {
 		t.weighted += s.gram[i*all+i]

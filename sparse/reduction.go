@@ -88,7 +88,7 @@ func (r *root) times(ctx context.Context, rows blas64.General) (blas64.General, 
 	return out, dense.GemmContext(ctx, blas.NoTrans, blas.NoTrans, 1, rows, r.General, 0, out)
 }
 
-// root returns T for features, and else S. p keeps both. It fails with ctx.Err() only.
+// root returns T if features is true, and S otherwise. p keeps both once computed. It fails with ctx.Err() only.
 func (p *Projected) root(ctx context.Context, features bool) (*root, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

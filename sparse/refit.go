@@ -69,7 +69,7 @@ type expansion struct {
 type pass struct {
 	kind   passKind
 	to     *expansion
-	before *expansion // stepping: that at the start of the step
+	before *expansion // stepping: the expansion at the start of the step
 	post   *Projected // stepping: the posterior of before, whose mean is the end of the step
 	next   int        // the first example that the pass has not summed
 	span   []float64  // stepping: Φᵀw at the end of the step, N·C
@@ -85,8 +85,8 @@ const (
 	atPoint                  // at a given point
 )
 
-// run makes Newton steps, from the first pass or the one that was interrupted on. The pass of a step is at once the
-// expansion at its end, from which the next step starts unless the search takes another part of the step.
+// run makes Newton steps, beginning with the first pass or with the pass that was interrupted. The pass of a step also
+// computes the expansion at its end, where the next step starts unless the line search takes another part of the step.
 func (r *refit) run(ctx context.Context) (*Posterior, error) {
 	p := &pass{kind: atTheta, to: r.expansion(r.newPoint(make([]float64, r.b.rank())), newSums(r.spec))}
 	if r.save.active() {
@@ -106,7 +106,7 @@ func (r *refit) run(ctx context.Context) (*Posterior, error) {
 			return nil, err
 		}
 	}
-	at, from, waits := p.to.point, p.to.point, true // waits: p is still to be made
+	at, from, waits := p.to.point, p.to.point, true // waits tells whether p must still run
 	if p.kind == stepping {
 		at, from = p.before.point, p.before.point
 	}

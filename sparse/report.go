@@ -16,7 +16,7 @@ import (
 type Report struct {
 	Examples   int // N in the sums
 	Inducing   int // M, the number of inducing examples or pairs
-	Rows, Rank int // of K_ZZ; the rank is that to working precision
+	Rows, Rank int // rows of K_ZZ, and its rank to working precision
 
 	// TraceError is tr(K − Q)/tr K over the training examples in the sums: 0
 	// is exact, 1 is no information. It is NaN for a subset of data, which does

@@ -12,20 +12,20 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A refitState is the state of a refit in the middle of a pass. Of what the pass computes, numbers behind its next example
-// are zero.
+// A refitState is the state of a refit in the middle of a pass. The numbers that the pass has not yet computed are zero.
 type refitState struct {
 	move    float64
 	logLik  float64   // Σ log p(y|f) of the pass
-	prior   []float64 // N·C, as all vectors but weights and outputs
+	prior   []float64 // m, N·C; all other vectors but weights and outputs have the same length
 	span    []float64 // stepping: Φᵀw at the end of the step
 	outputs []float64 // checksums of f(x;θ*), two numbers for each chunk
 	to      newton.Point
 	before  newton.Point // stepping: the start of the step
-	sums    *Sums        // stepping: those at the start
+	sums    *Sums        // stepping: the sums at the start
 }
 
-// fields are the numbers beside the sums in a pass of the kind, with n outputs of examples.
+// fields returns the numbers that are saved beside the sums in a pass of this kind. n is the number of outputs of all
+// examples.
 func (s *refitState) fields(kind passKind, n int, o sumsSpec) []saved.Field {
 	point := func(name string, p *newton.Point) []saved.Field {
 		return []saved.Field{saved.Floats(name+"weights", &p.Weights, o.rank), saved.Floats(name+"f", &p.F, n)}

@@ -29,14 +29,14 @@ type savedProjected struct {
 	Refit         bool
 	M, C, P, Rank int
 	N             int   // examples in the sums
-	Rows          []int // of the inducing examples; nil where they come from elsewhere
+	Rows          []int // rows of the inducing examples in the training data; nil if they are not from it
 	Directions    bool  `json:",omitempty"` // inducing pairs have directions, which are saved
 	Inputs        uint64
 	Pivoted       bool // K_ZZ is singular to working precision, and G is saved instead of L
 	Known         bool `json:"Own"` // the features of the inducing elements are saved
 }
 
-// An approximation says in a file what a posterior is of.
+// An approximation says in a file whether a posterior is of all data or of a subset.
 type approximation int
 
 const (
@@ -46,7 +46,7 @@ const (
 
 // savedData is a further JSON section of a stored Posterior.
 type savedData struct {
-	N        int // of Data; with a subset of data, all training examples too
+	N        int // length of Data: all training examples, also for a subset of data
 	Warnings linearize.Warnings
 }
 
@@ -98,8 +98,8 @@ func (p *Projected) Save(w *store.Writer) error {
 	return saved.Of(b.z.Batch, k).Save(context.Background(), w, "sparse.inducing.")
 }
 
-// fields are the sums and what follows from them, for m inducing elements of per rows of K_ZZ each.
-// factor is on the prior variances of the kernel.
+// fields returns the saved numbers: the sums and what is computed from them, for m inducing elements
+// with per rows of K_ZZ each. factor is the factor on the prior variances of the kernel.
 func (p *Projected) fields(factor *float64, m, per int) []saved.Field {
 	s, r := p.sums, p.sums.spec.rank
 	return []saved.Field{
@@ -341,10 +341,9 @@ func (p *Posterior) Save(w *store.Writer) error {
 }
 
 // Load returns the posterior that Save wrote. k is the kernel that it was fitted
-// with, and x are its training examples. z are its inducing examples; nil means that they are gathered
-// from x. The loaded posterior predicts bit for bit what the saved one did.
-// Its use of o, of the store and of memory is that of
-// LoadProjected.
+// with, and x are its training examples. z are its inducing examples; nil means that
+// they are gathered from x. The loaded posterior predicts bit for bit what the saved
+// one did. It uses o, the store and memory as LoadProjected does.
 //
 // Load reads the inputs of x once. It linearizes examples of x only where x is
 // no linearize.InputSource, or z is nil.
@@ -372,7 +371,7 @@ func Load(ctx context.Context, f *store.File, k ntk.Kernel, x linearize.Source, 
 		l.Fail(saved.WriteAgain, "its sums are of %d training examples, not of %d", n, x.Len())
 	case subset && (n != z.Len() || z.Pairs() || z.Rows == nil || slices.Min(z.Rows) < 0 || slices.Max(z.Rows) >= x.Len()):
 		l.Fail(saved.WriteAgain, saved.Impossible)
-	case subset: // of which the examples are read
+	case subset: // the examples of the subset are read
 		b := *p.b
 		b.z = z.alone()
 		of, mean.Data = p.with(&b, false), b.z.Batch

@@ -144,7 +144,7 @@ func poolSize(c int) int { return max(4, poolRows/c) }
 type candidates struct {
 	w      []float64 // weights, nonnegative; 0 once chosen
 	chosen []bool
-	rows   []int // indices of the chosen ones, in order of choice
+	rows   []int // indices of the chosen candidates, in order of choice
 }
 
 func newCandidates(n int) *candidates {

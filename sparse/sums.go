@@ -258,7 +258,7 @@ func (s *Sums) vectors() [][]float64 {
 	return list
 }
 
-// encode writes a binary form of that size: of sums, or with more numbers after those of the header of a tile.
+// encode returns the binary form of sums, size bytes. For a tile, more has the numbers that follow those of the spec.
 func encode(magic string, version uint32, size int64, o sumsSpec, n int, more []int, s *scalars, vectors [][]float64) ([]byte, error) {
 	buf := make([]byte, 0, size)
 	buf = binary.LittleEndian.AppendUint32(append(buf, magic...), version)
@@ -296,7 +296,7 @@ func appendFloats(buf []byte, v ...float64) []byte {
 	return buf
 }
 
-// append writes the numbers that are no sums, but tr K_ZZ, and that of examples.
+// append appends the numbers of the spec, without tr K_ZZ, and the number n of examples to buf.
 func (o sumsSpec) append(buf []byte, n int) []byte {
 	for _, v := range []uint64{uint64(o.m), uint64(o.c), uint64(o.rank), uint64(n), o.inputs} {
 		buf = binary.LittleEndian.AppendUint64(buf, v)
@@ -306,7 +306,7 @@ func (o sumsSpec) append(buf []byte, n int) []byte {
 
 var errSumsSize = errors.New("sparse: the sums have an impossible size")
 
-// readSpec reads what append writes.
+// readSpec reads the numbers that append writes.
 func readSpec(b []byte) (o sumsSpec, n int, err error) {
 	var head [5]uint64
 	for i := range head {
@@ -324,8 +324,8 @@ func readSpec(b []byte) (o sumsSpec, n int, err error) {
 	return o, int(head[3]), nil
 }
 
-// checked returns the data without their checksum. Data that do not begin with magic and
-// the version and have less than that many bytes, or are damaged, are an error.
+// checked returns the data without their checksum. It returns an error for data that do not
+// begin with magic and the version, are shorter than least bytes, or are damaged.
 func checked(data []byte, magic string, version uint32, least int) ([]byte, error) {
 	if len(data) < least+4 || string(data[:len(magic)]) != magic {
 		return nil, errors.New("sparse: the data are not those of Sums.MarshalBinary")
@@ -363,7 +363,7 @@ func (s *Sums) UnmarshalBinary(data []byte) error {
 
 // Save adds the sums to a store as MarshalBinary writes them, in one section.
 func (s *Sums) Save(w *store.Writer, name string) {
-	data, _ := s.MarshalBinary() // of sums, which does not fail
+	data, _ := s.MarshalBinary() // never fails
 	w.Bytes(name, data)
 }
 

@@ -20,13 +20,13 @@ type Tile struct {
 	n          int // training examples
 	first, end int
 	gram       []float64 // upper triangle of Σ φΛφᵀ, row after row
-	rhs        []float64 // of the rows, as in Sums
+	rhs        []float64 // entries of these rows, as in Sums
 	square     []float64
 	scalars    // in the tile of row 0; 0 in others
 }
 
-// Tiles cuts the sums into tiles of consecutive rows, each of at most that many numbers
-// of the matrix where a row has not more. Sums of rank r have r·(r+1)/2; of rank 0 they
+// Tiles cuts the sums into tiles of consecutive rows. A tile has at most that many numbers
+// of the matrix, or a single row. The matrix of rank r has r·(r+1)/2 numbers; sums of rank 0
 // are one tile without rows.
 func (s *Sums) Tiles(most int) []*Tile {
 	var list []*Tile
@@ -122,9 +122,8 @@ func JoinTiles(tiles []*Tile) (*Sums, error) {
 	return s, nil
 }
 
-// The binary form of a tile is that of sums with another magic, with first and end
-// after the approximation's and the inputs' numbers, and with the tile's part of rhs,
-// square and gram.
+// The binary form of a tile is that of sums with another magic, with first and end after
+// the fingerprint of the inputs, and with the tile's part of rhs, square and gram.
 const (
 	tileMagic   = "fgptile\x00"
 	tileVersion = 2

@@ -14,7 +14,7 @@ import (
 
 // A Trial is one prior precision that was tried.
 type Trial struct {
-	Factor float64 // on the prior variances
+	Factor float64 // factor on the prior variances
 	Score  float64 // lower is better
 }
 
@@ -22,8 +22,8 @@ type Trial struct {
 // examples best.
 type Tuned struct {
 	Posterior *Projected
-	Factor    float64 // on the prior variances
-	Score     float64 // of the held-out examples under Posterior
+	Factor    float64 // factor on the prior variances
+	Score     float64 // score of the held-out examples under Posterior
 	Trials    []Trial // in the order tried; the first is Factor 1
 }
 
