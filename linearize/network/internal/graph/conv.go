@@ -31,15 +31,29 @@ func (o *Convolve) Forward(s *State, nd *Node) {
 		}
 		return
 	}
-	t, k, m := o.Window.Factors()
-	patches := s.Buffer(0, o.Window.Scratch())
-	weight := s.val(nd.In[1])
-	for e := range s.copies(nd.Out) {
-		x, out := s.At(nd.In[0], e), s.At(nd.Out, e)
-		o.Window.fillBias(out, s, nd, t)
-		for g := range o.Window.NumGroups {
-			o.Window.PatchRows(patches, x, g)
-			Gemm(false, false, o.Window.weights(weight, g), dense.Of(patches, k, t), 1, dense.Of(o.Window.plane(out, g), m, t))
+	w := o.Window
+	t, k, m := w.Factors()
+	n := s.copies(nd.Out)
+	size := w.joined(n)
+	buffer := s.Buffer(0, (k+m)*size*t)
+	patches, planes := buffer[:k*size*t], buffer[k*size*t:]
+	all, x, weight := s.val(nd.Out), s.val(nd.In[0]), s.val(nd.In[1])
+	for lo := 0; lo < n; lo += size {
+		size := min(size, n-lo)
+		x, cols := x[lo*w.Cin*w.In:], size*t
+		for g := range w.NumGroups {
+			w.patchRows(patches, x, size, g)
+			to := planes[:m*cols]
+			if size == 1 {
+				to = w.plane(all[lo*w.Cout*t:], g)
+			}
+			w.fillBias(to, s, nd, g*m, cols)
+			Gemm(false, false, w.weights(weight, g), dense.Of(patches[:k*cols], k, cols), 1, dense.Of(to, m, cols))
+			for e := range size {
+				if size > 1 {
+					vector.CopyRows(w.plane(all[(lo+e)*w.Cout*t:], g), t, to[e*t:], cols, 1, m, t)
+				}
+			}
 		}
 	}
 }
@@ -49,13 +63,14 @@ func (w *Window) multiplications() int {
 	return w.NumGroups * t * k * m
 }
 
-// fillBias sets the size elements of every channel of a result to the channel's bias, or to zero without a bias.
-func (w *Window) fillBias(out []float64, s *State, nd *Node, size int) {
+// fillBias sets the size elements of every channel of out, from channel first on, to the channel's bias, or to zero
+// without a bias.
+func (w *Window) fillBias(out []float64, s *State, nd *Node, first, size int) {
 	if len(nd.In) < 3 {
 		clear(out)
 		return
 	}
-	for ch, b := range s.val(nd.In[2]) {
+	for ch, b := range s.val(nd.In[2])[first : first+len(out)/size] {
 		row := out[ch*size : (ch+1)*size]
 		for i := range row {
 			row[i] = b
@@ -66,40 +81,49 @@ func (w *Window) fillBias(out []float64, s *State, nd *Node, size int) {
 // Backward implements Op.
 func (o *Convolve) Backward(s *State, nd *Node) {
 	w := o.Window
-	back, size := s.needsGrad(nd.In[0]), 0
 	t, k, m := w.Factors()
-	if back && w.planes != nil {
-		size = w.planes.PackedLen(k)
-	}
-	scratch := s.Buffer(0, w.NumGroups*size+w.Scratch())
-	packed, patches := scratch[:w.NumGroups*size], scratch[w.NumGroups*size:]
-	if size > 0 {
-		w.pack(packed, w.planes, s.val(nd.In[1]), true)
-	}
-	for e := range s.N {
-		if back {
-			dx, dy := s.GradAt(nd.In[0], e), s.GradAt(nd.Out, e)
+	if s.needsGrad(nd.In[0]) {
+		dx, dy := s.grad(nd.In[0]), s.grad(nd.Out)
+		size, length := w.joined(s.N), 0
+		if w.planes != nil {
+			size, length = 1, w.planes.PackedLen(k)
+		}
+		buffer := s.Buffer(0, w.NumGroups*length+(k+m)*size*t)
+		packed, buffer := buffer[:w.NumGroups*length], buffer[w.NumGroups*length:]
+		if length > 0 {
+			w.pack(packed, w.planes, s.val(nd.In[1]), true)
+		}
+		for lo := 0; lo < s.N; lo += size {
+			size := min(size, s.N-lo)
+			cols := size * t
+			patches := buffer[:k*cols]
 			for g := range w.NumGroups {
-				// The gradients of a group's patches are (Cin/groups·Taps) × Out.
+				// The gradients of a group's patches are (Cin/groups·Taps) × positions.
+				from := w.joinPlanes(buffer[k*cols:], dy[lo*w.Cout*t:], size, g)
 				if w.planes != nil {
-					w.planes.Mul(patches[:k*t], k, packed[g*size:(g+1)*size], nil, w.plane(dy, g))
+					w.planes.Mul(patches, k, packed[g*length:(g+1)*length], nil, from)
 				} else {
-					Gemm(true, false, w.weights(s.val(nd.In[1]), g), dense.Of(w.plane(dy, g), m, t), 0, dense.Of(patches, k, t))
+					Gemm(true, false, w.weights(s.val(nd.In[1]), g), dense.Of(from, m, cols), 0, dense.Of(patches, k, cols))
 				}
-				w.addPatchRows(dx, patches, g)
+				w.addPatchRows(dx[lo*w.Cin*w.In:], patches, size, g)
 			}
 		}
-		w.tiedGradient(s, nd, e, patches)
 	}
+	w.tiedGradients(s, nd)
 }
 
-// tiedGradient adds the gradients of example e for a tied weight and bias.
-func (w *Window) tiedGradient(s *State, nd *Node, e int, scratch []float64) {
-	if w.Tied && s.needsGrad(nd.In[1]) {
-		w.WeightGradient(s.GradAt(nd.In[1], e), s.At(nd.In[0], e), s.GradAt(nd.Out, e), scratch, false, 1)
+// tiedGradients adds the gradients for a tied weight and bias.
+func (w *Window) tiedGradients(s *State, nd *Node) {
+	if !w.Tied {
+		return
 	}
-	if w.Tied && len(nd.In) > 2 && s.needsGrad(nd.In[2]) {
-		w.AddBiasGradient(s.GradAt(nd.In[2], e), s.GradAt(nd.Out, e))
+	for e := range s.N {
+		if s.needsGrad(nd.In[1]) {
+			w.WeightGradient(s.GradAt(nd.In[1], e), s.At(nd.In[0], e), s.GradAt(nd.Out, e), s.Buffer(0, w.Scratch()), false, 1)
+		}
+		if len(nd.In) > 2 && s.needsGrad(nd.In[2]) {
+			w.AddBiasGradient(s.GradAt(nd.In[2], e), s.GradAt(nd.Out, e))
+		}
 	}
 }
 
@@ -116,10 +140,10 @@ func (o *ConvolveTranspose) Forward(s *State, nd *Node) {
 	weight := s.val(nd.In[1])
 	for e := range s.copies(nd.Out) {
 		x, out := s.At(nd.In[0], e), s.At(nd.Out, e)
-		o.Window.fillBias(out, s, nd, o.Window.In)
+		o.Window.fillBias(out, s, nd, 0, o.Window.In)
 		for g := range o.Window.NumGroups {
 			Gemm(true, false, dense.Of(weight[g*rows*width:(g+1)*rows*width], rows, width), dense.Of(o.Window.plane(x, g), rows, t), 0, dense.Of(cols, width, t))
-			o.Window.addPatchRows(out, cols, g)
+			o.Window.addPatchRows(out, cols, 1, g)
 		}
 	}
 }
@@ -137,8 +161,8 @@ func (o *ConvolveTranspose) Backward(s *State, nd *Node) {
 				Gemm(false, false, dense.Of(weight[g*rows*width:(g+1)*rows*width], rows, width), dense.Of(cols, width, t), 1, dense.Of(o.Window.plane(dx, g), rows, t))
 			}
 		}
-		o.Window.tiedGradient(s, nd, e, cols)
 	}
+	o.Window.tiedGradients(s, nd)
 }
 
 // MaxPool takes the largest element of each window of each channel. Of equal elements, the first one gets the

@@ -432,13 +432,30 @@ func (p *Program) SetChunk() {
 			size += sl.Size
 		}
 	}
-	p.Chunk = min(max((1<<18)/size, min(8, (1<<24)/size), 1), 256)
+	p.Chunk = min(max((1<<18)/size, min(8, (1<<24)/size), min(p.wideChunk(), (1<<22)/size), 1), 256)
 	// A parameter in no place has a gradient for each example of the chunk.
 	full := 1
 	for _, slot := range p.Full {
 		full += p.Slots[slot].Size
 	}
 	p.Chunk = min(p.Chunk, max(1, (1<<25)/full))
+}
+
+// wideChunk returns how many examples fill the products of layers whose weights do not fit into a second-level cache,
+// and are read once for all examples of a product; 0 without such a layer.
+func (p *Program) wideChunk() int {
+	const weights, columns = 1 << 17, 32
+	most := 0
+	for i := range p.Places {
+		if st := &p.Places[i]; st.Weight >= 0 && p.Params[st.Weight].Len() >= weights {
+			t := 1
+			if st.Layout != nil {
+				t, _, _ = st.Layout.Factors()
+			}
+			most = max(most, columns/t)
+		}
+	}
+	return most
 }
 
 // SpanList returns the spans of a place's weight and bias, in this order, as far as they are parameters.

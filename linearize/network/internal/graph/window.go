@@ -201,37 +201,73 @@ func (w *Window) Scratch() int {
 }
 
 // PatchRows gathers the patches of a group from the window's input x as (Cin/groups·Taps)×Out.
-func (w *Window) PatchRows(dst, x []float64, group int) {
-	channels := w.Cin / w.NumGroups
+func (w *Window) PatchRows(dst, x []float64, group int) { w.patchRows(dst, x, 1, group) }
+
+// patchRows gathers the patches of a group from the window's inputs x of n examples, one after the other, as
+// (Cin/groups·Taps)×n·Out.
+func (w *Window) patchRows(dst, x []float64, n, group int) {
+	channels, size := w.Cin/w.NumGroups, w.Cin*w.In
 	for ch := range channels {
-		plane := x[(group*channels+ch)*w.In:][:w.In]
+		plane := x[(group*channels+ch)*w.In:]
 		for k := range w.Taps {
-			row := dst[:w.Out]
-			dst = dst[w.Out:]
+			row := dst[:n*w.Out]
+			dst = dst[n*w.Out:]
 			if w.padded[k] {
 				clear(row)
 			}
 			for _, r := range w.runs[w.ofTap[k]:w.ofTap[k+1]] {
-				vector.CopyRows(row[r.out:], max(r.rowOut, 1), plane[r.in:], max(r.rowIn, 1), r.step, r.rows, r.n)
+				if r.rows == 1 {
+					vector.CopyRows(row[r.out:], w.Out, plane[r.in:], size, r.step, n, r.n)
+					continue
+				}
+				for e := range n {
+					vector.CopyRows(row[e*w.Out+r.out:], r.rowOut, plane[e*size+r.in:], r.rowIn, r.step, r.rows, r.n)
+				}
 			}
 		}
 	}
 }
 
-// addPatchRows is the adjoint of PatchRows: it adds patches, (Cin/groups·Taps)×Out, to the positions in x from
+// addPatchRows is the adjoint of patchRows: it adds patches, (Cin/groups·Taps)×n·Out, to the positions in x from
 // which they were gathered.
-func (w *Window) addPatchRows(x, src []float64, group int) {
-	channels := w.Cin / w.NumGroups
+func (w *Window) addPatchRows(x, src []float64, n, group int) {
+	channels, size := w.Cin/w.NumGroups, w.Cin*w.In
 	for ch := range channels {
-		plane := x[(group*channels+ch)*w.In:][:w.In]
+		plane := x[(group*channels+ch)*w.In:]
 		for k := range w.Taps {
-			row := src[:w.Out]
-			src = src[w.Out:]
+			row := src[:n*w.Out]
+			src = src[n*w.Out:]
 			for _, r := range w.runs[w.ofTap[k]:w.ofTap[k+1]] {
-				vector.AddRows(plane[r.in:], max(r.rowIn, 1), r.step, row[r.out:], max(r.rowOut, 1), r.rows, r.n)
+				if r.rows == 1 {
+					vector.AddRows(plane[r.in:], size, r.step, row[r.out:], w.Out, n, r.n)
+					continue
+				}
+				for e := range n {
+					vector.AddRows(plane[e*size+r.in:], r.rowIn, r.step, row[e*w.Out+r.out:], r.rowOut, r.rows, r.n)
+				}
 			}
 		}
 	}
+}
+
+// joinedColumns is about how many columns, positions of examples, a product of a convolution has where one example
+// has fewer.
+const joinedColumns = 192
+
+// joined returns how many of n examples a product of the convolution takes.
+func (w *Window) joined(n int) int { return max(1, min(n, joinedColumns/w.Out)) }
+
+// joinPlanes copies a group's part of n outputs of the window, one after the other in x, to dst,
+// Cout/groups×n·Out. Rows of one example alone need no copy: the result is then in x.
+func (w *Window) joinPlanes(dst, x []float64, n, group int) []float64 {
+	if n == 1 {
+		return w.plane(x, group)
+	}
+	m := w.Cout / w.NumGroups
+	for e := range n {
+		vector.CopyRows(dst[e*w.Out:], n*w.Out, w.plane(x[e*w.Cout*w.Out:], group), w.Out, 1, m, w.Out)
+	}
+	return dst[:m*n*w.Out]
 }
 
 // WeightGradient implements linearize.Positions. With gathered patches it computes the transposed product of

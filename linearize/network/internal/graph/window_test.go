@@ -29,40 +29,40 @@ func window2D(cin, size, kernel, stride, pad int) *Window {
 	return w
 }
 
-// The patches are those that Source names, and addPatchRows is the transpose.
+// The patches of several examples are those that Source names, and addPatchRows is the transpose.
 func TestPatchRows(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, c := range []struct{ cin, size, kernel, stride, pad int }{
 		{1, 28, 5, 2, 0}, {3, 12, 5, 2, 1}, {2, 9, 3, 1, 1}, {1, 7, 3, 3, 0}, {2, 11, 1, 2, 0}, {1, 13, 2, 4, 2}, {1, 3, 3, 1, 0},
+		{2, 1, 3, 1, 1}, {2, 2, 3, 1, 1},
 	} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			w := window2D(c.cin, c.size, c.kernel, c.stride, c.pad)
-			x, patches := make([]float64, c.cin*w.In), make([]float64, c.cin*w.Taps*w.Out)
+			const n = 3
+			x, patches := make([]float64, n*c.cin*w.In), make([]float64, n*c.cin*w.Taps*w.Out)
 			for i := range x {
 				x[i] = r.NormFloat64()
 			}
 			for i := range patches {
 				patches[i] = 7 // must be overwritten
 			}
-			w.PatchRows(patches, x, 0)
+			w.patchRows(patches, x, n, 0)
 			g, back := make([]float64, len(patches)), make([]float64, len(x))
 			for i := range g {
 				g[i] = float64(r.IntN(100)) // sums are exact
 			}
-			w.addPatchRows(back, g, 0)
+			w.addPatchRows(back, g, n, 0)
 			want := make([]float64, len(x))
-			for ch := range c.cin {
-				for k := range w.Taps {
-					for o := range w.Out {
-						at, from := (ch*w.Taps+k)*w.Out+o, w.Source[o*w.Taps+k]
-						if from < 0 {
-							require.Zero(t, patches[at])
-							continue
-						}
-						require.Equal(t, x[ch*w.In+int(from)], patches[at])
-						want[ch*w.In+int(from)] += g[at]
-					}
+			for i := range c.cin * w.Taps * n * w.Out { // channel, tap, example and position
+				o, e, k, ch := i%w.Out, i/w.Out%n, i/w.Out/n%w.Taps, i/w.Out/n/w.Taps
+				from := w.Source[o*w.Taps+k]
+				if from < 0 {
+					require.Zero(t, patches[i])
+					continue
 				}
+				at := (e*c.cin+ch)*w.In + int(from)
+				require.Equal(t, x[at], patches[i])
+				want[at] += g[i]
 			}
 			require.Equal(t, want, back)
 		})
