@@ -1,6 +1,8 @@
 package linearize
 
 import (
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/funcgp/funcgp/internal/dense"
@@ -97,38 +99,90 @@ func (v *Conv) TileTo(dst *mat.Dense) {
 // JacobianTo implements Block.
 func (v *Conv) JacobianTo(dst *mat.Dense) { scatterTile(dst, v, dense.Count(v.G)) }
 
-// AddMulVec implements Block.
-func (v *Conv) AddMulVec(dst, x []float64) {
-	tile := make([]float64, Width(v))
-	local := make([]float64, 0, len(tile))
-	for _, s := range v.Spans() {
-		local = append(local, x[s.Offset:s.Offset+s.Len()]...)
+// factorFloats bounds the patches that a product gathers at a time, unless one example has more.
+const factorFloats = 1 << 18
+
+// eachFactors calls do with the patches of a group of a few examples, from example lo on, position by position, and
+// with the group's part of v, P numbers, as a stored matrix, m×k, or k×m if it is transposed.
+func (v *Conv) eachFactors(of []float64, do func(lo, n, group int, patches, weight blas64.General)) {
+	t, k, m := v.Factors()
+	rows, cols := m, k
+	if v.Weight.Transposed {
+		rows, cols = k, m
 	}
-	for i := range dense.Count(v.G) {
-		// Row i of the Jacobian, as a Conv with one example i/C and one output i%C.
-		s := *v
-		s.X, s.G, s.C = dense.Slice(v.X, i/v.C, i/v.C+1), dense.Slice(v.G, i, i+1), 1
-		one := &s
-		one.TileTo(mat.NewDense(1, len(tile), tile))
-		dst[i] += dense.Dot(tile, local)
+	all := v.Weight.of(of).Data
+	count := dense.Count(v.X)
+	size := min(count, max(1, factorFloats/(t*k)))
+	buffer := make([]float64, size*t*k)
+	for group := range v.Groups() {
+		weight := dense.Of(all[group*m*k:(group+1)*m*k], rows, cols)
+		for lo := 0; lo < count; lo += size {
+			n := min(size, count-lo)
+			for e := range n {
+				v.Layout.Patches(buffer[e*t*k:(e+1)*t*k], v.X.RawRowView(lo+e), group)
+			}
+			do(lo, n, group, dense.Of(buffer[:n*t*k], n*t, k), weight)
+		}
 	}
 }
 
-// AddMulTransVec implements Block.
+// AddMulVec implements Block. With V the part of x for the weight of a group, and z_nt = V p_nt, it adds
+// Σ_t g_nct·z_nt to dst_nc.
+func (v *Conv) AddMulVec(dst, x []float64) {
+	if v.Weight != nil {
+		t, _, m := v.Factors()
+		g := make([]float64, t*m)
+		var buffer []float64
+		v.eachFactors(x, func(lo, n, group int, patches, weight blas64.General) {
+			if buffer == nil {
+				buffer = make([]float64, n*t*m)
+			}
+			dense.Gemm1(blas.NoTrans, transIf(!v.Weight.Transposed), 1, patches, weight, 0, dense.Of(buffer[:n*t*m], n*t, m))
+			for i := lo * v.C; i < (lo+n)*v.C; i++ {
+				v.Layout.Gradients(g, v.G.RawRowView(i), group)
+				dst[i] += dense.Dot(buffer[(i/v.C-lo)*t*m:][:t*m], g)
+			}
+		})
+	}
+	if b := v.Bias; b != nil {
+		g := make([]float64, b.Len())
+		for i := range dense.Count(v.G) {
+			clear(g)
+			v.Layout.AddBiasGradient(g, v.G.RawRowView(i))
+			dst[i] += dense.Dot(g, x[b.Offset:b.Offset+b.Len()])
+		}
+	}
+}
+
+// AddMulTransVec implements Block. With z_nt = Σ_c u_nc g_nct it adds Σ_nt z_nt p_ntᵀ for the weight and Σ_nt z_nt
+// for the bias.
 func (v *Conv) AddMulTransVec(dst, u []float64) {
-	scratch := make([]float64, v.Layout.Scratch())
+	count := dense.Count(v.X)
 	_, size := v.G.Dims()
-	z := make([]float64, size)
-	for n := range dense.Count(v.X) {
-		clear(z)
-		for c := range v.C {
-			dense.Axpy(z, u[n*v.C+c], v.G.RawRowView(n*v.C+c))
-		}
-		if w := v.Weight; w != nil {
-			v.Layout.WeightGradient(dst[w.Offset:w.Offset+w.Len()], v.X.RawRowView(n), z, scratch, w.Transposed, 1)
-		}
-		if b := v.Bias; b != nil {
-			v.Layout.AddBiasGradient(dst[b.Offset:b.Offset+b.Len()], z)
+	z := dense.New(count, size)
+	for i := range dense.Count(v.G) {
+		dense.Axpy(dense.Row(z, i/v.C), u[i], v.G.RawRowView(i))
+	}
+	if v.Weight != nil {
+		t, _, m := v.Factors()
+		var buffer []float64
+		v.eachFactors(dst, func(lo, n, group int, patches, weight blas64.General) {
+			if buffer == nil {
+				buffer = make([]float64, n*t*m)
+			}
+			for e := range n {
+				v.Layout.Gradients(buffer[e*t*m:(e+1)*t*m], dense.Row(z, lo+e), group)
+			}
+			l, r := dense.Of(buffer[:n*t*m], n*t, m), patches
+			if v.Weight.Transposed {
+				l, r = r, l
+			}
+			dense.Gemm(blas.Trans, blas.NoTrans, 1, l, r, 1, weight)
+		})
+	}
+	if b := v.Bias; b != nil {
+		for n := range count {
+			v.Layout.AddBiasGradient(dst[b.Offset:b.Offset+b.Len()], dense.Row(z, n))
 		}
 	}
 }

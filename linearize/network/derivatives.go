@@ -82,7 +82,7 @@ func (d *Derivatives) At(ctx context.Context, grad, ggn, theta []float64, x, y *
 	}
 	seed, total := logLik(loss, y, n.prog.C), 0.0
 	alone := par.Tiles(rows, d.size) == 1
-	err := inWaves(ctx, rows, d.size, len(d.states), func(w, i, lo, hi int) error {
+	err := inWaves(ctx, rows, d.size, wave, len(d.states), func(w, i, lo, hi int) error {
 		// The first tile of a wave adds its sums to the result.
 		to := [2][]float64{grad, ggn}
 		for k, of := range to {

@@ -76,7 +76,7 @@ func (n *Network) addGGN(ctx context.Context, dst []float64, x, roots *mat.Dense
 		return err
 	}
 	d, parts := n.newDerivatives(b, roots != nil), make([][]float64, wave)
-	err := inWaves(ctx, rows, d.size, len(d.states), func(w, i, lo, hi int) error {
+	err := inWaves(ctx, rows, d.size, wave, len(d.states), func(w, i, lo, hi int) error {
 		if parts[i] == nil {
 			parts[i] = make([]float64, len(dst))
 		}

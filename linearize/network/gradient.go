@@ -15,9 +15,13 @@ import (
 // memory and fixes the order in which gradients are added.
 const wave = 16
 
-// inWaves works on chunks of the rows, of the given size, on so many workers. After each wave
+// waveFloats bounds the numbers in the gradients of a wave, unless there is only one for each worker. They are added
+// in the order of the chunks, whatever the length of a wave.
+const waveFloats = 1 << 25
+
+// inWaves works on chunks of the rows, of the given size, on so many workers, wave chunks at a time. After each wave
 // done gets its chunks in their order.
-func inWaves(ctx context.Context, rows, size, workers int, work func(worker, i, lo, hi int) error, done func(i int)) error {
+func inWaves(ctx context.Context, rows, size, wave, workers int, work func(worker, i, lo, hi int) error, done func(i int)) error {
 	tiles := par.Tiles(rows, size)
 	for first := 0; first < tiles; first += wave {
 		count := min(wave, tiles-first)
@@ -49,8 +53,10 @@ type gradientSum struct {
 // newGradientSum returns the gradientSum of a program at the static values of some
 // parameters.
 func newGradientSum(p *graph.Program, static [][]float64) *gradientSum {
-	g := &gradientSum{prog: p, static: static, states: make([]*graph.State, runtime.GOMAXPROCS(0)), parts: make([][]float64, wave)}
+	workers := runtime.GOMAXPROCS(0)
+	g := &gradientSum{prog: p, static: static, states: make([]*graph.State, workers), parts: make([][]float64, max(1, min(wave, max(workers, waveFloats/max(1, p.P)))))}
 	if len(p.Norms) > 0 {
+		g.parts = make([][]float64, wave)
 		g.norms = graph.NewMinibatch(p, wave)
 	}
 	for w := range g.states {
@@ -116,8 +122,8 @@ func (g *gradientSum) add(ctx context.Context, dst []float64, x *mat.Dense, seed
 	p := g.prog
 	rows, _ := x.Dims()
 	alone := par.Tiles(rows, p.Chunk) == 1
-	sum, values := 0.0, make([]float64, wave)
-	err := inWaves(ctx, rows, p.Chunk, len(g.states), func(w, i, lo, hi int) (err error) {
+	sum, values := 0.0, make([]float64, len(g.parts))
+	err := inWaves(ctx, rows, p.Chunk, len(g.parts), len(g.states), func(w, i, lo, hi int) (err error) {
 		s := g.states[w]
 		s.Drop, s.First = g.drop, lo
 		s.Forward(contiguousRows(x, lo, hi), hi-lo)

@@ -71,6 +71,23 @@ func (s *State) addPlace(dst []float64, k int) {
 		}
 		return
 	}
+	if w, ok := st.Layout.(*Window); ok {
+		x, z := s.val(st.Input), s.grad(out)
+		if weight != nil {
+			size := w.joined(s.N)
+			scratch := s.Buffer(2, w.gradientScratch(size))
+			in, to := s.Program.Slots[st.Input].Size, s.Program.Slots[out].Size
+			for lo := 0; lo < s.N; lo += size {
+				w.weightGradient(weight, x[lo*in:], z[lo*to:], min(size, s.N-lo), scratch, 1)
+			}
+		}
+		for e := range s.N {
+			if bias != nil {
+				w.AddBiasGradient(bias, s.GradAt(out, e))
+			}
+		}
+		return
+	}
 	scratch := s.Buffer(2, st.Layout.Scratch())
 	for e := range s.N {
 		st.addGradient(st.Layout, weight, bias, s.At(st.Input, e), s.GradAt(out, e), scratch, 1)

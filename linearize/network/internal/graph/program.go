@@ -444,7 +444,7 @@ func (p *Program) SetChunk() {
 // wideChunk returns how many examples fill the products of layers whose weights do not fit into a second-level cache,
 // and are read once for all examples of a product; 0 without such a layer.
 func (p *Program) wideChunk() int {
-	const weights, columns = 1 << 17, 32
+	const weights, columns = 1 << 17, 24
 	most := 0
 	for i := range p.Places {
 		if st := &p.Places[i]; st.Weight >= 0 && p.Params[st.Weight].Len() >= weights {

@@ -186,9 +186,19 @@ func (w *Window) plane(g []float64, group int) []float64 {
 
 // transposedRows gathers the patches of a group as Out×(Cin/groups·Taps).
 func (w *Window) transposedRows(dst, x []float64, group int) {
-	rows := make([]float64, w.Scratch())
-	w.PatchRows(rows, x, group)
-	transposeTo(dst, rows, w.Cin/w.NumGroups*w.Taps, w.Out)
+	x = w.input(x, group)
+	for t := range w.Out {
+		source := w.Source[t*w.Taps : (t+1)*w.Taps]
+		for lo := 0; lo < len(x); lo += w.In {
+			plane, to := x[lo:lo+w.In], dst[:len(source)]
+			dst = dst[w.Taps:]
+			for k, s := range source {
+				if to[k] = 0; s >= 0 {
+					to[k] = plane[s]
+				}
+			}
+		}
+	}
 }
 
 // Scratch implements linearize.Positions: space for a group's patches and its weight gradient.
@@ -270,32 +280,46 @@ func (w *Window) joinPlanes(dst, x []float64, n, group int) []float64 {
 	return dst[:m*n*w.Out]
 }
 
-// WeightGradient implements linearize.Positions. With gathered patches it computes the transposed product of
-// patches, (Cin/groups·Taps)×Out, and gradients, Out×Cout/groups, because this reads the patches, the larger
-// factor, in place. Then it transposes the small result.
+// WeightGradient implements linearize.Positions.
 func (w *Window) WeightGradient(dst, x, g, scratch []float64, _ bool, beta float64) {
+	w.weightGradient(dst, x, g, 1, scratch, beta)
+}
+
+// weightGradient is WeightGradient for the sum over n examples, one after the other in x and g, in scratch memory of
+// gradientScratch numbers. With gathered patches it computes the product of patches, (Cin/groups·Taps)×positions, and
+// gradients. Where it is smaller than they are, it is transposed, as the patches are then read in place.
+func (w *Window) weightGradient(dst, x, g []float64, n int, scratch []float64, beta float64) {
 	if w.Transposed {
 		x, g = g, x // the convolution's input is the layer's result
 	}
 	k, m := w.Cin/w.NumGroups*w.Taps, w.Cout/w.NumGroups
 	if w.shifts != nil {
-		for group := range w.NumGroups {
-			w.shifts.MulTrans(dst[group*m*k:(group+1)*m*k], m, w.plane(g, group), w.input(x, group), scratch, beta)
+		for e := range n {
+			for group := range w.NumGroups {
+				w.shifts.MulTrans(dst[group*m*k:(group+1)*m*k], m, w.plane(g[e*w.Cout*w.Out:], group), w.input(x[e*w.Cin*w.In:], group), scratch, beta)
+			}
+			beta = 1
 		}
 		return
 	}
-	patches, small := scratch[:k*w.Out], scratch[k*w.Out:][:k*m]
+	t := n * w.Out
+	patches, small, planes := scratch[:k*t], scratch[k*t:][:k*m], scratch[k*(t+m):]
 	for group := range w.NumGroups {
-		w.PatchRows(patches, x, group)
-		if m == 1 { // as of a convolution of each channel by itself
+		w.patchRows(patches, x, n, group)
+		plane := w.joinPlanes(planes, g, n, group)
+		dst := dst[group*m*k : (group+1)*m*k]
+		switch {
+		case m == 1: // as of a convolution of each channel by itself
 			for i := range small {
-				small[i] = dense.Dot(patches[i*w.Out:(i+1)*w.Out], w.plane(g, group))
+				small[i] = dense.Dot(patches[i*t:(i+1)*t], plane)
 			}
-		} else {
-			Gemm(false, true, dense.Of(patches, k, w.Out), dense.Of(w.plane(g, group), m, w.Out), 0, dense.Of(small, k, m))
+		case m > t:
+			Gemm(false, true, dense.Of(plane, m, t), dense.Of(patches, k, t), beta, dense.Of(dst, m, k))
+			continue
+		default:
+			Gemm(false, true, dense.Of(patches, k, t), dense.Of(plane, m, t), 0, dense.Of(small, k, m))
 		}
 		// Write beta·dst + xᵀ for beta 0 or 1 and x rows×cols.
-		dst := dst[group*m*k : (group+1)*m*k]
 		if beta == 0 {
 			transposeTo(dst, small, k, m)
 			continue
@@ -306,6 +330,15 @@ func (w *Window) WeightGradient(dst, x, g, scratch []float64, _ bool, beta float
 			}
 		}
 	}
+}
+
+// gradientScratch returns the scratch memory that weightGradient needs for n examples.
+func (w *Window) gradientScratch(n int) int {
+	k, m := w.Cin/w.NumGroups*w.Taps, w.Cout/w.NumGroups
+	if w.shifts != nil {
+		return w.shifts.MulTransScratch(m)
+	}
+	return n*w.Out*(k+m) + k*m
 }
 
 // AddBiasGradient implements linearize.Positions.
