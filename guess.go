@@ -15,8 +15,10 @@ import (
 	"github.com/funcgp/funcgp/glm"
 	"github.com/funcgp/funcgp/glm/integral"
 	"github.com/funcgp/funcgp/internal/dataset"
+	"github.com/funcgp/funcgp/internal/dense"
 	"github.com/funcgp/funcgp/internal/job"
 	"github.com/funcgp/funcgp/internal/option"
+	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network/head"
 )
 
@@ -391,21 +393,28 @@ func (c *comparison) strain(ctx context.Context, a *candidate) error {
 		return ctx.Err()
 	}
 	y := part.targets(a, f)
-	theta, r, d := c.model.Net.Theta(), mat.NewDense(1, k, nil), x.RawMatrix().Cols
-	one, pull, square := make([]float64, len(theta)), make([]float64, len(theta)), make([]float64, len(theta))
+	theta, r := c.model.Net.Theta(), mat.NewDense(take, k, nil)
 	for i := range take {
-		a.likelihood.Expand(r.RawRowView(0), nil, nil, y.RawRowView(i), f.RawRowView(i))
+		row := r.RawRowView(i)
+		a.likelihood.Expand(row, nil, nil, y.RawRowView(i), f.RawRowView(i))
 		if c.classes == 0 && c.loss.ClassWeights != nil { // of several labels
-			glm.WeightedBernoulli{Positive: c.loss.ClassWeights}.Expand(r.RawRowView(0), nil, nil, y.RawRowView(i), f.RawRowView(i))
+			glm.WeightedBernoulli{Positive: c.loss.ClassWeights}.Expand(row, nil, nil, y.RawRowView(i), f.RawRowView(i))
 		} else if hasClasses(a.likelihood) {
-			c.lossTo(r.RawRowView(0), at[i], int(y.At(i, 0)), f.RawRowView(i))
+			c.lossTo(row, at[i], int(y.At(i, 0)), f.RawRowView(i))
 		}
-		if c.model.Net.VJP(ctx, one, x.Slice(i, i+1, 0, d).(*mat.Dense), r) != nil {
+	}
+	pull, square := make([]float64, len(theta)), map[int]float64{} // by offset of the tensor
+	step := int(max(1, min(64, strainBytes/max(1, c.model.Net.BatchBytes(1)))))
+	for lo := 0; lo < take; lo += step {
+		hi := min(lo+step, take)
+		b, err := c.model.Net.LinearizeCombined(ctx, dense.Slice(x, lo, hi), dense.Slice(r, lo, hi))
+		if err != nil {
 			return ctx.Err() // derivatives that are not finite are of no optimum
 		}
-		for j, g := range one {
-			pull[j] += g
-			square[j] += g * g
+		ones := slices.Repeat([]float64{1}, hi-lo)
+		for _, block := range b.Blocks {
+			block.AddMulTransVec(pull, ones)
+			addSquaredNorms(square, block, hi-lo)
 		}
 	}
 	if size := floats.Dot(theta, theta); size > 0 {
@@ -414,13 +423,67 @@ func (c *comparison) strain(ctx context.Context, a *candidate) error {
 	total, tensors := 0.0, 0.0
 	for _, p := range c.model.Net.Params() {
 		lo, hi := p.Offset, p.Offset+p.Len()
-		if all := floats.Sum(square[lo:hi]); all > 0 { // no row has a gradient there
+		if all := square[lo]; all > 0 { // no row has a gradient there
 			total += floats.Dot(pull[lo:hi], pull[lo:hi]) / all
 			tensors++
 		}
 	}
 	a.strain = total / max(1, tensors)
 	return nil
+}
+
+// strainBytes bounds the batches of gradients that a strain takes.
+const strainBytes = 256 << 20
+
+// addSquaredNorms adds the squared norms of the gradients of a block's n examples, with one output, to those of its
+// tensors, by offset.
+func addSquaredNorms(sums map[int]float64, block linearize.Block, n int) {
+	square := func(v []float64) float64 { return floats.Dot(v, v) }
+	switch v := block.(type) {
+	case *linearize.Outer:
+		for i := range n {
+			norm := square(v.G.RawRowView(i))
+			if v.Weight != nil {
+				sums[v.Weight.Offset] += norm * square(v.A.RawRowView(i))
+			}
+			if v.Bias != nil {
+				sums[v.Bias.Offset] += norm
+			}
+		}
+		return
+	case *linearize.Conv:
+		t, k, m := v.Factors()
+		if v.Weight == nil || t > min(k, m) {
+			break
+		}
+		// ‖Σ_t g_t p_tᵀ‖² = Σ_tt' (g_t·g_t')(p_t·p_t')
+		patches, gradients := mat.NewDense(t, k, nil), mat.NewDense(t, m, nil)
+		inner, outer := mat.NewDense(t, t, nil), mat.NewDense(t, t, nil)
+		for i := range n {
+			one := v.Slice(i, i+1).(*linearize.Conv)
+			for group := range v.Groups() {
+				one.FactorsTo(patches, gradients, group)
+				inner.Mul(patches, patches.T())
+				outer.Mul(gradients, gradients.T())
+				sums[v.Weight.Offset] += floats.Dot(inner.RawMatrix().Data, outer.RawMatrix().Data)
+			}
+		}
+		if v.Bias == nil {
+			return
+		}
+		bias := *v
+		bias.Weight = nil
+		block = &bias
+	}
+	tile := mat.NewDense(1, linearize.Width(block), nil)
+	for i := range n {
+		block.Slice(i, i+1).TileTo(tile)
+		row := tile.RawRowView(0)
+		for _, s := range block.Spans() {
+			sums[s.Offset] += square(row[:s.Len()])
+			row = row[s.Len():]
+		}
+	}
 }
 
 // record is how far the input of the first BatchNormalization is from the moments that it recorded in training, over its

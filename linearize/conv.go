@@ -81,7 +81,10 @@ func (v *Conv) Spans() []Span { return spansOf(v.Weight, v.Bias) }
 
 // TileTo implements Block.
 func (v *Conv) TileTo(dst *mat.Dense) {
-	scratch := make([]float64, v.Layout.Scratch())
+	var scratch []float64
+	if v.Weight != nil {
+		scratch = make([]float64, v.Layout.Scratch())
+	}
 	for i := range dense.Count(v.G) {
 		row := dst.RawRowView(i)
 		clear(row)

@@ -201,14 +201,8 @@ func (w *Window) transposedRows(dst, x []float64, group int) {
 	}
 }
 
-// Scratch implements linearize.Positions: space for a group's patches and its weight gradient.
-func (w *Window) Scratch() int {
-	size := w.Cin / w.NumGroups * w.Taps * (w.Out + w.Cout/w.NumGroups)
-	if w.shifts != nil {
-		size = max(size, w.shifts.MulTransScratch(w.Cout/w.NumGroups))
-	}
-	return size
-}
+// Scratch implements linearize.Positions.
+func (w *Window) Scratch() int { return w.gradientScratch(1) }
 
 // PatchRows gathers the patches of a group from the window's input x as (Cin/groups·Taps)×Out.
 func (w *Window) PatchRows(dst, x []float64, group int) { w.patchRows(dst, x, 1, group) }
@@ -303,7 +297,8 @@ func (w *Window) weightGradient(dst, x, g []float64, n int, scratch []float64, b
 		return
 	}
 	t := n * w.Out
-	patches, small, planes := scratch[:k*t], scratch[k*t:][:k*m], scratch[k*(t+m):]
+	patches, planes := scratch[:k*t], scratch[k*t:]
+	small := planes[max(0, len(planes)-k*m):]
 	for group := range w.NumGroups {
 		w.patchRows(patches, x, n, group)
 		plane := w.joinPlanes(planes, g, n, group)
@@ -335,10 +330,17 @@ func (w *Window) weightGradient(dst, x, g []float64, n int, scratch []float64, b
 // gradientScratch returns the scratch memory that weightGradient needs for n examples.
 func (w *Window) gradientScratch(n int) int {
 	k, m := w.Cin/w.NumGroups*w.Taps, w.Cout/w.NumGroups
-	if w.shifts != nil {
-		return w.shifts.MulTransScratch(m)
+	size := n * w.Out * k // patches
+	if n > 1 {
+		size += n * w.Out * m // gradients of several examples
 	}
-	return n*w.Out*(k+m) + k*m
+	if w.shifts != nil {
+		return max(size, w.shifts.MulTransScratch(m))
+	}
+	if m == 1 || m <= n*w.Out {
+		size += k * m // the product
+	}
+	return size
 }
 
 // AddBiasGradient implements linearize.Positions.
