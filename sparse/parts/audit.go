@@ -17,13 +17,14 @@ import (
 type AuditPart struct {
 	header   header
 	examples []audit.Example
-	scores   []result.AuditScores // of a part that was just computed
+	scores   []result.AuditScores // scores of a part that NewAuditPart computed; else nil
 }
 
 func (a *AuditPart) head() *header { return &a.header }
 
-// NewAuditPart scores a part of the training rows of a posterior of a file, for a list of the top rows.
-// calibrate says how it was opened. A part without rows is an error.
+// NewAuditPart scores a part of the training rows of a posterior that was opened from a file. top is the number
+// of rows that the audit lists, and calibrate is the option with which the posterior was opened. A part without
+// rows is an error.
 func NewAuditPart(ctx context.Context, post *funcgp.Posterior, part shard.Part, top int, calibrate string) (*AuditPart, error) {
 	n := post.Info().Examples
 	lo, hi := part.Rows(n)
@@ -31,7 +32,7 @@ func NewAuditPart(ctx context.Context, post *funcgp.Posterior, part shard.Part, 
 		return nil, noRows(part, n)
 	}
 	a := &AuditPart{header: header{Part: part, Examples: n, Question: Question{Top: top, Calibrate: calibrate}}}
-	if err := a.header.of(ctx, post.File()); err != nil {
+	if err := a.header.setPosterior(ctx, post.File()); err != nil {
 		return nil, err
 	}
 	var err error
@@ -39,8 +40,8 @@ func NewAuditPart(ctx context.Context, post *funcgp.Posterior, part shard.Part, 
 	return a, err
 }
 
-// of sets the posterior of a part to that of a file.
-func (h *header) of(ctx context.Context, path string) (err error) {
+// setPosterior sets the posterior of a part to the file at path.
+func (h *header) setPosterior(ctx context.Context, path string) (err error) {
 	if h.Posterior, err = filepath.Abs(path); err != nil {
 		return err
 	}
@@ -48,20 +49,20 @@ func (h *header) of(ctx context.Context, path string) (err error) {
 	return err
 }
 
-// noRows is the error of a part of n training rows that has none.
+// noRows returns the error for a part without rows, where there are n training rows.
 func noRows(part shard.Part, n int) error {
 	return job.FullErrorf("{shard=%v}: it has no rows, as there are %d training rows; split them into at most %d", part, n, n)
 }
 
-// Question has the Top and the Calibrate of the audit, and posterior is the file of the posterior.
+// Question returns a Question with the Top and the Calibrate of the audit, and the file of the posterior.
 func (a *AuditPart) Question() (q Question, posterior string) {
 	return a.header.Question, a.header.Posterior
 }
 
-// Examples are the scored training rows, in their order.
+// Examples returns the scored training rows, in their order.
 func (a *AuditPart) Examples() []audit.Example { return a.examples }
 
-// Scores are those of a part that NewAuditPart has computed, for a table.
+// Scores returns the scores of a part that NewAuditPart computed, for a table, and nil for a part that was read.
 func (a *AuditPart) Scores() []result.AuditScores { return a.scores }
 
 // Write writes the part to a file, for MergeAudit and gpexplain merge, which prints the audit of all parts.
@@ -69,10 +70,10 @@ func (a *AuditPart) Write(path string) error {
 	return write(path, auditKind, "scores", &a.header, a.examples)
 }
 
-// IsAudit tells whether a file is of a part of an audit.
-func IsAudit(path string) bool { return is(path, auditKind) }
+// IsAudit tells whether a file holds a part of an audit.
+func IsAudit(path string) bool { return hasKind(path, auditKind) }
 
-// ReadAudit reads the part in a file.
+// ReadAudit reads the part that a file holds.
 func ReadAudit(path string) (*AuditPart, error) {
 	a := new(AuditPart)
 	if err := read(path, auditKind, "scores", &a.header, &a.examples); err != nil {

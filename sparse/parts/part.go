@@ -16,19 +16,19 @@ import (
 	"github.com/funcgp/funcgp/sparse/shard"
 )
 
-// The files of a part of explanations and of one of an audit.
+// Kinds and version of the files with a part of explanations or of an audit.
 const (
 	kind      = "gpexplain terms"
 	auditKind = "gpexplain audit"
 	version   = 1
 )
 
-// A header says what a part of explanations or of an audit is of.
+// A header identifies a part of explanations or of an audit, its posterior and its question.
 type header struct {
 	Part      shard.Part
 	Examples  int    // training rows of all parts
-	Posterior string // its file
-	SHA       string // of that file
+	Posterior string // file of the posterior
+	SHA       string // SHA-256 of that file
 	Question
 }
 
@@ -49,26 +49,26 @@ func (h *header) possible() bool {
 	return h.Part.Possible() && h.Examples >= 1
 }
 
-// A TermsPart is what some of the training rows contribute to predictions.
+// A TermsPart has the terms that some of the training rows contribute to predictions.
 type TermsPart struct {
 	header  header
-	rows    [][]explain.Explanation // of each explained row, of each target
-	covered int                     // training rows
+	rows    [][]explain.Explanation // for each explained row, an explanation of each target
+	covered int                     // number of training rows added
 }
 
-// Len is the number of training rows that were added.
+// Len returns the number of training rows that were added.
 func (a *TermsPart) Len() int { return a.covered }
 
-// Question is what the part answers, and Posterior the file of the posterior that it explains.
+// Question returns the question that the part answers, and the file of the posterior that it explains.
 func (a *TermsPart) Question() (q Question, posterior string) {
 	return a.header.Question, a.header.Posterior
 }
 
-// Explanations are those of each explained row and each of its targets.
+// Explanations returns, for each explained row, an explanation of each of its targets.
 func (a *TermsPart) Explanations() [][]explain.Explanation { return a.rows }
 
-// Add returns a and b together: the sums over the training rows of both, and of their listed
-// terms as many of the largest as were asked for.
+// Add merges a and b: it returns the sums over the training rows of both, and the largest of
+// their listed terms, as many as the question asks for.
 func (a *TermsPart) Add(b *TermsPart) (*TermsPart, error) {
 	if d := a.header.differs(&b.header); d != "" {
 		return nil, fmt.Errorf("parts %v and %v of an explanation differ in %s; compute them again", a.header.Part, b.header.Part, d)
@@ -76,8 +76,8 @@ func (a *TermsPart) Add(b *TermsPart) (*TermsPart, error) {
 	return sum(a, b)
 }
 
-// sum is parts together, whose positions count from the first training row. It is part 0/1 also
-// where it is not yet all of that.
+// sum merges parts. Positions in the result count from the first training row. The result is named
+// part 0/1 even if it has only some of the parts.
 func sum(parts ...*TermsPart) (*TermsPart, error) {
 	out := &TermsPart{header: parts[0].header}
 	out.header.Part = shard.Part{Number: 0, Of: 1}
@@ -117,7 +117,7 @@ func MergeTerms(ctx context.Context, files []string) (*TermsPart, error) {
 	return sum(list...)
 }
 
-// readAll reads the parts in files, which must be all of one posterior, in their order.
+// readAll reads all parts of one posterior from files, and returns them in their order.
 func readAll[P interface{ head() *header }](ctx context.Context, files []string, read func(path string) (P, error)) ([]P, error) {
 	all, numbers := make([]P, len(files)), make([]shard.Part, len(files))
 	for i, path := range files {
@@ -174,10 +174,10 @@ func (a *TermsPart) Write(path string) error {
 	return write(path, kind, "explanations", &a.header, a.rows)
 }
 
-// IsTerms tells whether a file is of a part of explanations.
-func IsTerms(path string) bool { return is(path, kind) }
+// IsTerms tells whether a file holds a part of explanations.
+func IsTerms(path string) bool { return hasKind(path, kind) }
 
-// ReadTerms reads the part in a file.
+// ReadTerms reads the part that a file holds.
 func ReadTerms(path string) (*TermsPart, error) {
 	p := new(TermsPart)
 	if err := read(path, kind, "explanations", &p.header, &p.rows); err != nil {
@@ -188,7 +188,7 @@ func ReadTerms(path string) (*TermsPart, error) {
 	return p, nil
 }
 
-// write writes a part of a kind, whose content has a name.
+// write writes a part to a file of a kind. name is the name of its content in the file.
 func write(path, kind, name string, h *header, content any) error {
 	var text bytes.Buffer
 	if err := gob.NewEncoder(&text).Encode(content); err != nil {
@@ -201,13 +201,13 @@ func write(path, kind, name string, h *header, content any) error {
 	})
 }
 
-// is tells whether a file is a part of a kind.
-func is(path, kind string) bool {
+// hasKind tells whether a file is of a kind.
+func hasKind(path, kind string) bool {
 	f, err := store.Open(path, kind, version)
 	return err == nil && f.Close() == nil
 }
 
-// read reads what write wrote.
+// read reads a part that write wrote.
 func read(path, kind, name string, h *header, content any) error {
 	f, err := store.Open(path, kind, version)
 	if err != nil {

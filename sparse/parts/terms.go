@@ -33,11 +33,11 @@ type Question struct {
 // Rows say which rows are explained. The zero value is the first kept test row.
 type Rows struct {
 	Index, TestIndex string // test rows such as 24 or 1,2,5-9, or a file that lists them, one a line
-	Input, Invert    string // a file of rows of one's own; yes or no says whether its pictures are dark ink on light paper
+	Input, Invert    string // a file of new rows; yes or no says whether its pictures are dark ink on light paper
 	All              bool   // all test rows
 }
 
-// checked returns the question with its defaults, and the flags of its rows.
+// checked returns the question with its defaults, and its rows as a query. It returns an error for wrong values.
 func (q Question) checked() (Question, funcgp.Query, error) {
 	q.Top, q.Terms, q.Calibrate = cmp.Or(q.Top, result.DefaultTop), cmp.Or(q.Terms, "posterior"), cmp.Or(q.Calibrate, "loo")
 	which := funcgp.Query(q.Rows)
@@ -60,10 +60,10 @@ func (q *Question) Kernel() gp.Terms {
 	return gp.PosteriorTerms
 }
 
-// Terms explain predictions by a posterior, a part of the training rows at a time.
+// Terms explains predictions of a posterior, a part of the training rows at a time.
 type Terms struct {
 	post   *funcgp.Posterior
-	opened bool // by OpenTerms
+	opened bool // OpenTerms opened the posterior, and Close closes it
 	rows   *funcgp.Rows
 	header header
 }
@@ -95,8 +95,8 @@ func OpenTerms(ctx context.Context, o *TermsOptions) (*Terms, error) {
 	return t, nil
 }
 
-// NewTerms answers a question about a posterior of a file that is open already. It stays open, and
-// Calibrate of the question says how it was opened.
+// NewTerms answers a question about a posterior that was opened from a file. Close leaves it open.
+// Calibrate of the question is the option with which it was opened.
 func NewTerms(ctx context.Context, post *funcgp.Posterior, question Question) (*Terms, error) {
 	q, which, err := question.checked()
 	if err != nil {
@@ -115,7 +115,7 @@ func NewTerms(ctx context.Context, post *funcgp.Posterior, question Question) (*
 	}
 	q.Rows = Rows(asking)
 	t.header = header{Examples: post.Info().Examples, Question: q}
-	return t, t.header.of(ctx, post.File())
+	return t, t.header.setPosterior(ctx, post.File())
 }
 
 // Close closes the files that OpenTerms opened. The Terms must not be used any more.
@@ -126,13 +126,13 @@ func (t *Terms) Close() error {
 	return t.post.Close()
 }
 
-// Len is the number of training rows.
+// Len returns the number of training rows.
 func (t *Terms) Len() int { return t.header.Examples }
 
-// Posterior is the SHA-256 of the posterior's file in hex.
+// Posterior returns the SHA-256 of the posterior's file in hex.
 func (t *Terms) Posterior() string { return t.header.SHA }
 
-// Part computes what a part of the training rows contributes. A part without rows is an error.
+// Part computes the terms of a part of the training rows. A part without rows is an error.
 func (t *Terms) Part(ctx context.Context, part shard.Part) (*TermsPart, error) {
 	n := t.header.Examples
 	lo, hi := part.Rows(n)
@@ -153,12 +153,12 @@ func (t *Terms) Part(ctx context.Context, part shard.Part) (*TermsPart, error) {
 	return out, nil
 }
 
-// A flagsError is an error in the words of the command.
+// A flagsError is an error whose text names options by the flags of the command.
 type flagsError struct{ err error }
 
 func (e *flagsError) Error() string { return option.Word(e.err, option.Flags) }
 
 func (e *flagsError) Unwrap() error { return e.err }
 
-// Message is its text with options.
+// Message returns the text with options.
 func (e *flagsError) Message() option.Text { return option.Of(e.err) }
