@@ -24,7 +24,7 @@ type Error = store.Error
 // A MissingError is the Error of parts that are in no file.
 type MissingError struct {
 	Err     Error // names the first of them
-	Numbers []int // of the parts, rising
+	Numbers []int // numbers of the missing parts, ascending
 }
 
 // Error implements error.
@@ -79,7 +79,7 @@ func open(paths []string, sums *sparse.Sums) (*Set, error) {
 		numbers[i] = all[i].Part
 	}
 	order, err := Order(paths, numbers, func(i, j int) string {
-		// Say why a is not of the same pass as b; "" if it is.
+		// Return why a is not of the same pass as b, or "" if it is.
 		a := &all[i]
 		b := &all[j]
 		if d := a.Identity.Difference(b.Identity); d != "" {

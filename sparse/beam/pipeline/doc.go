@@ -4,12 +4,12 @@
 //	report, err := fit.Run(ctx, "prism") // or another runner that is linked in
 //
 // The elements of a pipeline are shard.Part values, of a few bytes. A worker opens the
-// inducing examples with their factor, the model and the data by their paths, which must be
-// the same files on all machines, once a process. It adds the sums (E13) of the parts of a
-// bundle before it hands them on, in the binary form of the files of parts: some runners
-// do not combine before they group, and 16 MB for each part would cross the network. The sums
-// are combined by key, a tile of rows each where the matrix is too large for one value.
-// Sites, fingerprints and gradients of a part, which only the last step needs, go to a file of
-// the part in a directory that all machines share. That step joins the tiles and
-// writes the posterior as gpexplain merge does.
+// inducing examples with their factor, the model and the data once in each process, by paths
+// that must lead to the same files on all machines. It adds the sums (E13) of the parts of a
+// bundle before it emits them, because some runners do not combine before they group, and
+// 16 MB for each part would cross the network. The sums are combined by key; a matrix that is
+// too large for one value is cut into tiles of rows, one key each. Sites, fingerprints and
+// gradients of a part, which only the last step needs, go to a file of the part in a directory
+// that all machines share. The last step joins the tiles and writes the posterior as gpexplain
+// merge does.
 package pipeline

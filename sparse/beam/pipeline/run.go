@@ -16,11 +16,11 @@ import (
 	"github.com/funcgp/funcgp/sparse/shard"
 )
 
-// FitOptions are the options of a fit in parts, which workers take as JSON.
+// FitOptions are the options of a fit in parts. They are sent to the workers as JSON.
 type FitOptions struct {
 	funcgp.OpenOptions
 	Inducing  string // file of the pass, which gpexplain fit --select-only or funcgp.Pass.Save wrote
-	Calibrate string // as of funcgp.FitOptions
+	Calibrate string // as in funcgp.FitOptions
 }
 
 // A Fit is a fit whose passes over the training rows a runner of Beam splits.
@@ -35,8 +35,8 @@ type Fit struct {
 	Most int
 }
 
-// Run makes the pass of the fit on a runner, writes the posterior, and returns what there is to
-// say of it. Where it fails, there is no file Out.
+// Run makes the pass of the fit on a runner, writes the posterior, and returns the report of
+// the fit. If it fails, there is no file Out.
 func (f *Fit) Run(ctx context.Context, runner string) (*result.Fit, error) {
 	dir, remove, err := directory(f.Dir, f.Out)
 	if err != nil {
@@ -65,7 +65,7 @@ func (f *Fit) Run(ctx context.Context, runner string) (*result.Fit, error) {
 	if err != nil {
 		return nil, err
 	}
-	fits.forget() // merging takes its own
+	fits.forget() // the merge opens its own pass
 	sums, err := ReadTiles(dir)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (f *Fit) Run(ctx context.Context, runner string) (*result.Fit, error) {
 	return &report, post.Save(ctx, f.Out, nil)
 }
 
-// absolute makes paths of files absolute, as workers that run elsewhere take them. Other names stay.
+// absolute makes paths of files absolute, because workers run in other directories. Other names stay.
 func absolute(names ...*string) (err error) {
 	for _, name := range names {
 		if _, there := os.Stat(*name); there == nil && err == nil {
@@ -99,7 +99,7 @@ func absolute(names ...*string) (err error) {
 // beside out, and returns a function that removes it.
 func directory(shared, out string) (dir string, remove func(), err error) {
 	if shared != "" {
-		// Runs that go on at the same time have a directory each.
+		// Each run has a directory of its own, because several may run at the same time.
 		if dir, err = filepath.Abs(shared); err == nil {
 			dir, err = os.MkdirTemp(dir, "fit-*")
 		}
@@ -107,24 +107,24 @@ func directory(shared, out string) (dir string, remove func(), err error) {
 		dir, err = os.MkdirTemp(dir, "."+filepath.Base(out)+".parts-*")
 	}
 	return dir, func() {
-		// A worker that is still there finds nothing under the old name, and makes no file while the others go.
+		// Rename the directory before removing it, so that a worker that still runs cannot write files into it.
 		gone := dir + ".gone"
 		if os.Rename(dir, gone) != nil {
 			gone = dir
 		}
-		_ = os.RemoveAll(gone) // what cannot be removed stays, and does no harm
+		_ = os.RemoveAll(gone) // files that cannot be removed do no harm
 	}, err
 }
 
-// Explain are explanations whose pass over the training rows a runner of Beam splits.
+// An Explain computes explanations in a pass over the training rows that a runner of Beam splits.
 type Explain struct {
 	parts.TermsOptions
 	Parts int    // at most as many as there are training rows
 	Out   string // file of the terms, on a disk that all machines share
 }
 
-// Run makes the pass on a runner and writes the file, and gpexplain merge prints the
-// explanation in it. Where it fails, there is no file Out.
+// Run makes the pass on a runner and writes the file, from which gpexplain merge prints the
+// explanation. If it fails, there is no file Out.
 func (e *Explain) Run(ctx context.Context, runner string) error {
 	dir, remove, err := directory("", e.Out)
 	if err != nil {
@@ -148,8 +148,8 @@ func (e *Explain) Run(ctx context.Context, runner string) error {
 	if err != nil {
 		return err
 	}
-	// What a worker writes when nobody waits for it finds no directory, and what one writes that
-	// does not share the directory is not here.
+	// A worker that writes after the run has ended finds no directory. The file of a worker on a
+	// machine that does not share the directory is missing here.
 	written := filepath.Join(dir, "terms")
 	err = run(ctx, runner, e.Parts, func(s beam.Scope, in beam.PCollection) {
 		WriteTerms(s, Terms(s, in, o, posterior), n, written)
@@ -174,7 +174,7 @@ func run(ctx context.Context, runner string, n int, build func(s beam.Scope, in 
 	for i := range list {
 		list[i] = shard.Part{Number: i, Of: n}
 	}
-	// Without a shuffle, runners compute all parts in the one bundle that makes them.
+	// Without a reshuffle, runners compute all parts in the one bundle that creates the list.
 	build(s, beam.Reshuffle(s, beam.CreateList(s, list)))
 	_, err := beam.Run(ctx, runner, p)
 	if err != nil && ctx.Err() != nil {

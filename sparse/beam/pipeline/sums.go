@@ -45,13 +45,13 @@ func decodeTile(data []byte) (*sparse.Tile, error) {
 	return t, t.UnmarshalBinary(data)
 }
 
-// A Pass is a pass over the training rows, as its workers need to know it.
+// A Pass is what workers need to know of a pass over the training rows.
 type Pass struct {
 	FitOptions // with absolute paths
 	// Dir is where the files of the parts and of the tiles go.
 	Dir string
-	// Identity is what the pass is of. A worker that finds another model, other data or other
-	// inducing examples fails.
+	// Identity has the fingerprints of the pass. A worker that finds another model, other data or
+	// other inducing examples fails.
 	Identity shard.Identity
 	// Most is the number of matrix entries of a tile; 0 means 50,005,000, those of M·C = 10,000.
 	Most int
@@ -62,7 +62,7 @@ const mostEntries = 10_000 * 10_001 / 2
 
 // Sums returns the sums of all parts, a PCollection<KV<int, *sparse.Tile>> with one tile for
 // each key, which is its first row. in is a PCollection<shard.Part>. It writes the file of
-// each part, and fails where a part is of no training rows.
+// each part, and fails for a part without training rows.
 func Sums(s beam.Scope, in beam.PCollection, p Pass) beam.PCollection {
 	s = s.Scope("sums")
 	if p.Most == 0 {
@@ -71,19 +71,19 @@ func Sums(s beam.Scope, in beam.PCollection, p Pass) beam.PCollection {
 	return beam.CombinePerKey(s, &addTiles{}, beam.ParDo(s, &sumsFn{Options: text(&p.FitOptions), Dir: p.Dir, Identity: p.Identity, Most: p.Most}, in))
 }
 
-// partFile is the file of a part in a directory.
+// partFile returns the path of the file of a part in a directory.
 func partFile(dir string, p shard.Part) string {
 	return filepath.Join(dir, fmt.Sprintf("part-%d-of-%d.rows", p.Number, p.Of))
 }
 
-// A sumsFn computes parts, and adds the sums of those of a bundle.
+// A sumsFn computes parts, and adds the sums of the parts of a bundle.
 type sumsFn struct {
-	Options  string // as of text
+	Options  string // options in the form of the function text
 	Dir      string
 	Identity shard.Identity
 	Most     int
 
-	sums *sparse.Sums // of the bundle so far; nil for none
+	sums *sparse.Sums // sums of the bundle so far; nil for none
 }
 
 // StartBundle begins with no sums.
@@ -110,7 +110,7 @@ func (f *sumsFn) ProcessElement(ctx context.Context, p shard.Part, _ func(int, *
 	}))
 }
 
-// check refuses a part of no rows, and one of another pass than that which was begun.
+// check returns an error for a part without rows, and for a fit that is not of this pass.
 func (f *sumsFn) check(ctx context.Context, fit *funcgp.Pass, p shard.Part) error {
 	if err := checkPart(p, fit.Len()); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (f *sumsFn) check(ctx context.Context, fit *funcgp.Pass, p shard.Part) erro
 	return nil
 }
 
-// FinishBundle hands on the sums of the bundle.
+// FinishBundle emits the sums of the bundle as tiles.
 func (f *sumsFn) FinishBundle(_ context.Context, emit func(int, *sparse.Tile)) error {
 	if f.sums == nil {
 		return nil

@@ -28,20 +28,20 @@ func decodeTerms(data []byte) (*parts.TermsPart, error) {
 }
 
 // Terms returns the explanation of all parts, a PCollection<*parts.TermsPart> of one element,
-// whose lists hold as many of the largest terms as were asked for. in is a
-// PCollection<shard.Part>, and the paths of the options are absolute. posterior is the SHA-256 of the posterior's file; a worker that finds another
-// fails.
+// which lists the largest terms, as many as the question asks for. in is a
+// PCollection<shard.Part>, and the paths of the options are absolute. posterior is the SHA-256
+// of the posterior's file; a worker that finds another file fails.
 func Terms(s beam.Scope, in beam.PCollection, o parts.TermsOptions, posterior string) beam.PCollection {
 	s = s.Scope("terms")
 	return beam.Combine(s, &addTerms{}, beam.ParDo(s, &termsFn{Options: text(&o), SHA: posterior}, in))
 }
 
-// A termsFn explains by parts of the training rows, and merges those of a bundle.
+// A termsFn computes the terms of parts of the training rows, and merges the parts of a bundle.
 type termsFn struct {
-	Options string // as of text
-	SHA     string // of the posterior's file
+	Options string // options in the form of the function text
+	SHA     string // SHA-256 of the posterior's file
 
-	sum *parts.TermsPart // of the bundle so far; nil for none
+	sum *parts.TermsPart // merged parts of the bundle so far; nil for none
 }
 
 // StartBundle begins with no parts.
@@ -50,7 +50,7 @@ func (f *termsFn) StartBundle(context.Context, func(*parts.TermsPart)) error {
 	return nil
 }
 
-// ProcessElement explains by the training rows of one part.
+// ProcessElement computes the terms of one part.
 func (f *termsFn) ProcessElement(ctx context.Context, p shard.Part, _ func(*parts.TermsPart)) error {
 	return workerError(openings.with(ctx, f.Options, func(t *parts.Terms) error {
 		if err := checkPart(p, t.Len()); err != nil {
@@ -70,7 +70,7 @@ func (f *termsFn) ProcessElement(ctx context.Context, p shard.Part, _ func(*part
 	}))
 }
 
-// FinishBundle hands on what the bundle adds up to.
+// FinishBundle emits the merged parts of the bundle.
 func (f *termsFn) FinishBundle(_ context.Context, emit func(*parts.TermsPart)) error {
 	if f.sum != nil {
 		emit(f.sum)
@@ -79,17 +79,17 @@ func (f *termsFn) FinishBundle(_ context.Context, emit func(*parts.TermsPart)) e
 	return nil
 }
 
-// addTerms merges explanations by parts.
+// addTerms merges parts of explanations.
 type addTerms struct{}
 
-// MergeAccumulators returns a and b together.
+// MergeAccumulators merges a and b.
 func (*addTerms) MergeAccumulators(a, b *parts.TermsPart) (*parts.TermsPart, error) {
 	sum, err := a.Add(b)
 	return sum, workerError(err)
 }
 
-// WriteTerms writes the result of Terms to a file of which gpexplain merge prints the
-// explanation. It fails where that is not of n training rows.
+// WriteTerms writes the result of Terms to a file, from which gpexplain merge prints the
+// explanation. It fails if the result is not over n training rows.
 func WriteTerms(s beam.Scope, terms beam.PCollection, n int, path string) {
 	beam.ParDo0(s.Scope("write"), &writeTermsFn{N: n, Path: path}, terms)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/funcgp/funcgp/sparse/shard"
 )
 
-// An opened value is one that all workers of a process share, and use one at a time: a part
-// is computed on all processors. One of other options than the last ones is let go.
+// An opened holds a value that all workers of a process share. They use it one at a time,
+// because a part is computed on all processors. It keeps the value of the last options only.
 type opened[O, T any] struct {
 	open func(ctx context.Context, o *O) (T, error)
 
@@ -31,7 +31,7 @@ var (
 	openings = opened[parts.TermsOptions, *parts.Terms]{open: parts.OpenTerms}
 )
 
-// with calls do with the value of the options. It opens the value where it is another.
+// with calls do with the value of the options. It opens the value if these are not the last options.
 func (o *opened[O, T]) with(ctx context.Context, options string, do func(value T) error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -53,7 +53,7 @@ func (o *opened[O, T]) with(ctx context.Context, options string, do func(value T
 	return do(o.value)
 }
 
-// text is options as JSON, which workers take: Beam encodes no options with a function among them.
+// text returns options as JSON. Workers get this text, because Beam cannot encode options that have a function.
 func text(options any) string {
 	data, err := json.Marshal(options)
 	if err != nil {
@@ -62,7 +62,7 @@ func text(options any) string {
 	return string(data)
 }
 
-// forget lets the value go.
+// forget drops the value.
 func (o *opened[O, T]) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -70,7 +70,7 @@ func (o *opened[O, T]) forget() {
 	o.last, o.value = "", none
 }
 
-// checkPart refuses a part that n training rows do not have.
+// checkPart returns an error for a part that n training rows do not have.
 func checkPart(p shard.Part, n int) error {
 	switch {
 	case p.Of < 1 || p.Number < 0 || p.Number >= p.Of:
@@ -85,14 +85,14 @@ func tooMany(parts, n int) error {
 	return fmt.Errorf("--parts %d: there are %d training rows; split them into at most %d", parts, n, n)
 }
 
-// Runners wrap the error of a worker in lines of their own, of which some are stacks.
-// These marks, which no message holds, tell where the worker's begins and ends.
+// Runners wrap the error of a worker in lines of their own, such as stack traces. These
+// marks, which occur in no message, show where the worker's message begins and ends.
 const (
 	begin = "\u27e6"
 	end   = "\u27e7"
 )
 
-// A workerError is the error of a worker, which the runner hands on as text.
+// workerError puts the marks around the error of a worker, which the runner passes on as text.
 func workerError(err error) error {
 	if err == nil {
 		return nil
@@ -100,7 +100,7 @@ func workerError(err error) error {
 	return fmt.Errorf("%s%s%s", begin, job.Message(option.Word(err, option.Flags)), end)
 }
 
-// A RunError says what made a pipeline fail: what a worker said, if one did.
+// A RunError says why a pipeline failed. Message is the message of a worker, if there is one.
 type RunError struct {
 	Runner, Message string
 	Err             error // the runner's
@@ -110,7 +110,7 @@ func (e *RunError) Error() string { return e.Message }
 
 func (e *RunError) Unwrap() error { return e.Err }
 
-// runError finds the error of a worker in that of a runner.
+// runError finds the error of a worker in the error of a runner.
 func runError(runner string, err error) error {
 	if err == nil {
 		return nil

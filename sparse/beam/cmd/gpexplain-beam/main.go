@@ -54,10 +54,10 @@ func main() {
 	os.Exit(job.Status(os.Stderr, "gpexplain-beam", option.Flags, run(ctx, os.Stdout, os.Stderr, os.Args[1:])))
 }
 
-// runners are those that --runner takes.
+// runners are the values of --runner.
 var runners = []string{"prism", "flink", "dataflow", "direct"}
 
-// beamFlags are those of Beam's flags that help lists.
+// beamFlags are the flags of Beam that the help lists.
 var beamFlags = []string{"endpoint", "environment_type", "environment_config", "worker_binary", "parallelism", "job_name", "project", "region", "staging_location", "temp_location", "num_workers", "worker_machine_type", "experiments"}
 
 // run executes one command line.
@@ -83,7 +83,7 @@ Dataflow have not run it yet.`,
   gpexplain merge all.terms`,
 		SilenceUsage: true, SilenceErrors: true, Args: cobra.NoArgs, Version: version(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			initBeam(c) // which does not return in a worker
+			initBeam(c) // does not return in a worker
 			return c.Help()
 		},
 	}
@@ -111,19 +111,19 @@ Dataflow have not run it yet.`,
 			if err == nil {
 				err = verb(c, args)
 			}
-			// What cannot be removed stays, and does no harm.
+			// Files that cannot be removed do no harm.
 			_, _ = os.Setenv("TMPDIR", old), os.RemoveAll(dir)
 			return err
 		}
 	}
 	err := root.ExecuteContext(ctx)
 	if _, ok := errors.AsType[*job.UsageError](err); err != nil && !ran && !ok {
-		return job.Usagef("%v", err) // of a verb or an argument that is unknown
+		return job.Usagef("%v", err) // an unknown verb or argument
 	}
 	return err
 }
 
-// version is that of the module.
+// version returns the version of the module.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -132,8 +132,8 @@ func version() string {
 	return info.Main.Version
 }
 
-// initBeam begins what Beam needs. In a worker that a runner started it works until the runner
-// ends it, and does not return.
+// initBeam initializes Beam. In a worker process that a runner started, it does the work, and does
+// not return until the runner ends the process.
 func initBeam(c *cobra.Command) {
 	if beam.Initialized() {
 		return
@@ -152,7 +152,7 @@ func initBeam(c *cobra.Command) {
 	}
 }
 
-// endWithParent ends a worker once the program that started it is gone. Beam's would wait for ever.
+// endWithParent ends a worker once the program that started it has ended. Beam's workers would wait for ever.
 func endWithParent() {
 	for parent := os.Getppid(); os.Getppid() == parent; {
 		time.Sleep(time.Second)
@@ -181,7 +181,7 @@ func (s *common) add(c *cobra.Command, what string) {
 	f.StringVar(&s.memory, "max-memory", "", "take at most this much memory in a process, a `SIZE` such as 4GiB (default 80 % of what is free)")
 }
 
-// begin refuses wrong values, and begins what Beam needs.
+// begin checks the flags and sets up Beam's.
 func (s *common) begin(c *cobra.Command, input string) error {
 	empty := ""
 	c.LocalNonPersistentFlags().Visit(func(f *pflag.Flag) {
@@ -213,8 +213,8 @@ func (s *common) begin(c *cobra.Command, input string) error {
 	return setWorker(c)
 }
 
-// setWorker makes this program that of workers in processes of their own, which are machines
-// with Linux, unless another was given. Beam would build one from sources that need not be there.
+// setWorker makes this program the program of worker processes, unless --worker_binary gives another. It
+// does so on Linux only, because workers run Linux. Beam would build one from sources that may be missing.
 func setWorker(c *cobra.Command) error {
 	if f := c.Flags().Lookup("worker_binary"); f.Changed || runtime.GOOS != "linux" {
 		return nil
@@ -262,7 +262,7 @@ and writes the posterior that gpexplain fit writes, in one pipeline.`,
 		if err != nil {
 			return err
 		}
-		// Where standard error cannot be written there is nobody left to tell.
+		// An error of writing to standard error cannot be reported anywhere.
 		if text := report.Basis(posterior); text != "" {
 			_, _ = fmt.Fprintln(notes, "basis: "+text)
 		}
