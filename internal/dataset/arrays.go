@@ -223,7 +223,7 @@ func (t *table) fillInputs(x, columns *npy.Array) error {
 	return nil
 }
 
-// repeated is a name that is there twice.
+// repeated returns a name that occurs twice.
 func repeated(names []string) (string, bool) {
 	seen := map[string]bool{}
 	for _, name := range names {
@@ -412,7 +412,8 @@ func (t *table) fillTargets(y *npy.Array, name string) error {
 
 const oneHotNote = "each row of targets has a single one, which is taken as the label"
 
-// SharesNote is the note of Data whose targets would be numbers by another likelihood.
+// SharesNote is the note of data whose rows of targets are read as shares of the classes. A likelihood of numbers would
+// take them as numbers.
 const SharesNote = "each row of targets has shares of 1, which are taken as soft labels"
 
 // largestShares returns the places of the largest of the shares in rows that sum to 1, and divides them by their sum; nil

@@ -33,7 +33,7 @@ type byRange struct {
 	ends  []int // the row after the last of each file
 }
 
-// newByRange returns the rows of no file yet, of files that open opens.
+// newByRange returns a byRange without files. It opens those that are added with open.
 func newByRange(open func(name string) (fs.File, error)) *byRange {
 	return &byRange{pool: inputfile.NewPool(open)}
 }

@@ -139,14 +139,14 @@ func Columns(ctx context.Context, path string) ([]string, error) {
 	return trimAll(header), nil
 }
 
-// take makes the parts of the data from their tables, of which a split, if not nil, says the rows. Targets are labels where
-// all of them are words or integers.
+// take makes the parts of the data from their tables. A split that is not nil lists the rows of each part. Targets are
+// labels if all of them are words or integers.
 func (d *Data) take(tables [3]*table, split map[string][]int, names []string) (*Data, error) {
 	var err error
 	if d.Names, err = classNames(tables[:], names); err != nil {
 		return nil, err
 	}
-	// Whether there is one target a row, an integer in every row of every part
+	// Targets are labels if each row of each part has one, and it is an integer.
 	d.IntegerLabels = d.Names != nil || !slices.ContainsFunc(tables[:], func(t *table) bool {
 		return len(t.targets) > 1 ||
 			slices.ContainsFunc(t.Targets, func(y float64) bool { return y != math.Trunc(y) || math.Abs(y) > math.MaxInt32 })

@@ -111,8 +111,8 @@ func (d *Data) AddClasses(labels []int) {
 	}
 }
 
-// SeveralLabels tells whether each row of targets has 0 and 1 alone, and some not a single 1, with the first such row of the
-// file.
+// SeveralLabels reports whether the targets are several labels a row: all are 0 or 1, and some row has no or more than
+// one 1. It returns the first such row, by its number in the file.
 func (d *Data) SeveralLabels() (row int, ok bool) {
 	row = -1
 	for _, s := range d.parts() {

@@ -31,7 +31,7 @@ type fetcher struct {
 // tries is how often a file is requested from one mirror.
 const tries = 3
 
-// Errors that decide what is tried next.
+// These errors decide whether another try or another mirror follows.
 var (
 	errStalled = errors.New("the server sent nothing for too long")
 	errLocal   = errors.New("the file cannot be written")  // no mirror helps

@@ -109,7 +109,7 @@ func (o *InputOptions) Numbers(x mat.Matrix, columns []string) (*Rows, error) {
 	return rows, nil
 }
 
-// take checks the numbers of row i in memory, and makes grey levels what a network takes.
+// take checks the numbers of row i and converts grey levels to the inputs of the network.
 func (o *InputOptions) take(row []float64, i int) error {
 	if o.Like.GreyLevels() {
 		whole := o.whole()

@@ -32,7 +32,7 @@ func parseFloat(field string, comma rune) (float64, error) {
 	return strconv.ParseFloat(field, 64)
 }
 
-// numbers returns how many of the fields are numbers; none in a header.
+// numbers counts the fields that are numbers. A header has none.
 func numbers(fields []string, comma rune) (n int) {
 	for _, f := range fields {
 		if _, err := parseFloat(strings.TrimSpace(f), comma); err == nil {
@@ -67,7 +67,7 @@ func (d *decimalCommas) note(field, place string, line int) {
 	d.certain = d.certain || len(part) != 3 || whole == "" || whole == "0" || len(whole) > 3
 }
 
-// check refuses commas whose meaning is open; it is called after the last number.
+// checkDecimals refuses commas that may be decimal commas or separate thousands. It is called after the last number.
 func (in *records) checkDecimals() error {
 	d := &in.decimal
 	e := &Error{File: in.name, Line: d.line, Remedy: "write decimal points, and no separators of thousands"}
