@@ -23,16 +23,16 @@ type checkpoint struct {
 	Rough           bool
 	Preconditioned  bool
 	Most            int // rows of the preconditioner
-	Taken           int // steps of conjugate gradients since it was made, or since the last Newton step
+	Taken           int // steps of conjugate gradients with the preconditioner in the last Newton step
 
 	move, last     float64
-	total          float64 // of the preconditioner
+	total          float64 // tr Λ where the preconditioner was made
 	logLik         float64
 	z, f           []float64
 	preconditioned []float64 // f where the preconditioner was made
 }
 
-// fields are the numbers, of p parameters and n outputs of examples.
+// fields returns the saved numbers, for p parameters and n outputs of all examples.
 func (c *checkpoint) fields(n, p int) []saved.Field {
 	made := 0
 	if c.Preconditioned {
@@ -54,7 +54,7 @@ func (p *fit) write(fit *saved.Fit, s *mode.State, pre *preconditioner, logLik f
 	})
 }
 
-// read returns the state in Options.Resume, and makes the preconditioner anew.
+// read returns the state in Options.Resume, and makes its preconditioner again.
 func (p *fit) read(ctx context.Context, fit *saved.Fit, pre *preconditioner, y *gp.Targets) (*mode.State, error) {
 	var c checkpoint
 	r := p.o.Resume.Reader("checkpoint.")

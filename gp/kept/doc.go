@@ -1,7 +1,7 @@
-// Package kept builds posteriors of all training examples whose covariance takes only the
-// rows that say something (E16). A row is an example with an eigenvector of its Λ; those
-// whose strength s is above a threshold τ are kept. FindThreshold finds the τ that brings
-// the variances of some examples near enough to those of all rows.
+// Package kept builds posteriors of all training examples whose covariance uses only the
+// informative rows (E16). A row is an example with an eigenvector of its Λ; the rows whose
+// strength s is above a threshold τ are kept. FindThreshold finds the τ at which the
+// variances of some examples are near enough to those with all rows.
 //
 //	found, err := kept.FindThreshold(ctx, kernel, train, sites, test, nil)
 //	if err != nil {
@@ -9,6 +9,7 @@
 //	}
 //	post, err := kept.Refit(ctx, train, targets, prior, theta, &kept.Options{Found: found})
 //
-// What is left out can only make the covariance larger, unless a weighted sample stands for it
-// (Threshold.Representatives). The mean and the sums over training examples have all of them.
+// Leaving out rows can only make the covariance larger, unless a weighted sample represents
+// them (Threshold.Representatives). The mean and the sums over training examples use all
+// examples.
 package kept

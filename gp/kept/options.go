@@ -14,16 +14,17 @@ type Options struct {
 	// Mean is what PredictTo and JointTo return as the mean. A Refit always has
 	// m + K_*n α.
 	Mean gp.Mean
-	// Strength and PriorVariance are those of gp.KeepOptions: the threshold τ, and a bound
-	// that spares rows which say nothing a backward pass. FindThreshold finds both.
+	// Strength and PriorVariance are as in gp.KeepOptions: the threshold τ, and a bound on
+	// the prior variance that saves a backward pass for rows which cannot be above τ.
+	// FindThreshold finds both.
 	Strength, PriorVariance float64
-	// Found, if not nil, is what FindThreshold found at the sites of the posterior or next to them, in the place
-	// of Strength and PriorVariance. Only by it there are representatives (gp.Kept.Represent): variances then are
-	// near those of all rows from both sides, and the evidence is near it and no bound. A posterior takes those of a
-	// Threshold over, so that another one has to look for them again.
+	// Found, if not nil, is a result of FindThreshold at the sites of the posterior or at sites near them. It
+	// replaces Strength and PriorVariance. Only with it are there representatives (gp.Kept.Represent): variances
+	// are then near those with all rows, above or below, and the evidence is an estimate and no bound. The
+	// posterior takes the representatives out of Found, so a second posterior has to find them again.
 	Found *Threshold
-	// Products multiply the Jacobian of all training examples with vectors; nil takes those
-	// of the source. Jᵀu must be exact. J v need not be, as that of
+	// Products multiplies the Jacobian of all training examples with vectors; nil means the
+	// products of the source. Jᵀu must be exact. J v need not be, as in
 	// network.Network.Products.
 	Products linearize.Products
 	// Outputs are f(x;θ*), N×C, for a Refit where they are known; nil takes a pass over the
@@ -33,7 +34,7 @@ type Options struct {
 	// mode.FindMatch ends with; nil means θ*.
 	Start []float64
 	// Near, if not nil, is a Refit of the same examples under another prior with the same
-	// mean, from whose mode a Refit starts. It is near for a like prior.
+	// mean. A Refit starts from its mode, which is near if the priors are similar.
 	Near *Posterior
 	// Checkpoint, if not nil, is called by Refit before each Newton step with a function that
 	// writes its state to a store, 8·(2·N·C + P) bytes. An error ends the refit. A gp.Scored
@@ -56,6 +57,6 @@ type Options struct {
 }
 
 // StageProducts is the stage of Options.Progress that counts the products of J with
-// vectors; their number is not known: total 0. The others are gp.StageNewton,
-// gp.StageKeep, gp.StageKernel and gp.StageLeaveOneOut.
+// vectors. Their total is not known and reported as 0. The other stages are
+// gp.StageNewton, gp.StageKeep, gp.StageKernel and gp.StageLeaveOneOut.
 const StageProducts = "products"

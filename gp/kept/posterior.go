@@ -16,13 +16,13 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A Posterior has the covariance of the kept rows (E16) and a mean that every training example has a part in
+// A Posterior has the covariance of the kept rows (E16) and a mean that depends on every training example
 // (gp.Posterior): its weights are v = μ₀ + Σ₀Jᵀα with all of J, so that f̂ = m + Kα. With Λ̃ the part of Λ that is kept and
-// b̃ = α + Λ̃(f̂ − m), the sums over all N examples close for any α.
+// b̃ = α + Λ̃(f̂ − m), the sums over all N examples equal the mean for any α.
 //
-// The covariance is never smaller than that of all rows, unless representatives stand for the rows that are left out
-// (gp.Kept.Represent). The evidence is then an upper bound. Its memory is that of gp.Thinned and a few vectors of length P
-// and of length N·C. A Posterior is safe for concurrent use, and bit-identical for any number of processors.
+// Without representatives (gp.Kept.Represent) of the rows that are left out, the covariance is never smaller than the
+// covariance of all rows, and the evidence is an upper bound. A Posterior takes the memory of gp.Thinned and a few vectors
+// of length P and of length N·C. It is safe for concurrent use, and bit-identical for any number of processors.
 type Posterior struct {
 	*gp.Posterior
 	thin   *gp.Thinned
@@ -35,14 +35,14 @@ var (
 	_ gp.Reducible = (*Posterior)(nil)
 )
 
-// A Short says that memory did not hold all rows above Options.Strength, so that the strongest alone are
+// A Short says that the rows above Options.Strength did not all fit into memory, so that only the strongest are
 // kept.
 type Short struct {
 	Kept, Above       int
 	Needed, Available int64 // bytes, with all rows above the threshold
 }
 
-// Short returns what memory did not hold, nil where all rows above the threshold are kept.
+// Short tells how many rows did not fit into memory. It is nil if all rows above the threshold are kept.
 func (p *Posterior) Short() *Short { return p.short }
 
 // Kept returns the rows that the covariance is built on; they must not be changed.
@@ -51,7 +51,7 @@ func (p *Posterior) Kept() *gp.Kept { return p.thin.Kept() }
 // Thinned returns the posterior of the kept rows, whose covariance is that of the Posterior.
 func (p *Posterior) Thinned() *gp.Thinned { return p.thin }
 
-// Downdate takes the training examples at these rows, which ascend, out of the rows that the covariance is built on.
+// Downdate removes the training examples at these rows, which ascend, from the rows that the covariance is built on.
 func (p *Posterior) Downdate(ctx context.Context, rows []int) (*gp.Downdate, error) {
 	return p.thin.Downdate(ctx, rows)
 }
@@ -62,15 +62,15 @@ func (p *Posterior) Reduction(ctx context.Context, terms bool) (*gp.Reduction, e
 }
 
 // Fit returns the posterior given the sites s of the training examples x under a prior,
-// where theta is θ*. Of one quasi-Newton step from the sites it has the mean, with
-// (Σ₀⁻¹ + J_kᵀΛJ_k)⁻¹ of the kept rows in place of the inverse Hessian; with all rows it is
-// gp.Fit's.
+// where theta is θ*. Its mean is the end of one quasi-Newton step from the sites, with
+// (Σ₀⁻¹ + J_kᵀΛJ_k)⁻¹ of the kept rows in place of the inverse Hessian. If all rows are
+// kept, it is the mean of gp.Fit.
 //
-// It takes one product with Jᵀ and a backward pass a row. Where the rows above
-// Options.Strength do not fit into memory, it keeps the strongest of them, and Warnings holds one of
-// kept-short. Where not one fits, it fails with a *gp.MemoryError before anything large is
-// allocated, and otherwise it fails as gp.Keep and gp.FitKept do. Where no row is above
-// Options.Strength, the error is gp.ErrNoExamples.
+// It takes one product with Jᵀ and one backward pass for each kept row. If the rows above
+// Options.Strength do not fit into memory, it keeps the strongest of them, and Warnings holds
+// the warning kept-short. If not even one row fits, the error is a *gp.MemoryError before
+// anything large is allocated. If no row is above Options.Strength, it is gp.ErrNoExamples.
+// Other errors are those of gp.Keep and gp.FitKept.
 func Fit(ctx context.Context, x linearize.Source, s *gp.Sites, prior ntk.Prior, theta []float64, o *Options) (*Posterior, error) {
 	p := newFit(x, prior, theta, o)
 	p.o.Near = nil
@@ -144,7 +144,7 @@ func newFit(x linearize.Source, prior ntk.Prior, theta []float64, o *Options) *f
 	return p
 }
 
-// posterior puts the kept rows and the mean together.
+// posterior returns the Posterior of the kept rows and the mean.
 func (p *fit) posterior(ctx context.Context) (*Posterior, error) {
 	p.mean.Warnings = append(p.mean.Warnings, p.thin.Warnings()...)
 	both, err := gp.NewPosterior(ctx, p.thin, p.mean)
@@ -152,8 +152,8 @@ func (p *fit) posterior(ctx context.Context) (*Posterior, error) {
 }
 
 // measure finds the sizes of an example and of a row from the first examples, and checks the
-// memory of vectors of length P and N·C. That of the kept rows is checked once their number
-// is known.
+// memory for vectors of length P and N·C. The memory for the kept rows is checked once their
+// number is known.
 func (p *fit) measure(ctx context.Context) error {
 	if p.x.Len() == 0 {
 		return gp.ErrNoExamples
@@ -193,7 +193,7 @@ func (p *fit) need(rows int) int64 {
 // too large for an int64 is returned as the largest int64.
 func Bytes(n, c, p, rows int) int64 {
 	nc := memory.Mul(int64(n), int64(c))
-	// f, r, α, b̃ and those of a line search; Λ and R, twice during a refit.
+	// Count f, r, α, b̃ and the vectors of a line search, and Λ and R, which a refit holds twice.
 	vectors := memory.Mul(nc, 12+4*int64(c))
 	vectors = memory.Add(vectors, memory.Mul(12, int64(p)))
 	return memory.Add(memory.Mul(8, vectors), gp.Bytes(rows, 1))

@@ -13,7 +13,7 @@ import (
 
 const (
 	// mostPreconditioning bounds the rows of the preconditioner. More rows save steps of
-	// conjugate gradients, but their kernel and its factor take longer than these.
+	// conjugate gradients, but their kernel and its factor take longer than the steps saved.
 	mostPreconditioning = 5000
 	// Where training outputs are few, products with their Jacobian are cheap, so that more
 	// rows than this times the root of their number do not pay: with twice as many, the search
@@ -25,24 +25,24 @@ const (
 	fewSteps, likeBefore = 6, 0.05
 )
 
-// droppedBytes is about the memory that one row takes while the rows that the preconditioner leaves out are listed.
+// droppedBytes is about the memory for one row in the list of the rows that the preconditioner leaves out.
 const droppedBytes = 500
 
-// A preconditioner is (I + J̃_kᵀΛJ̃_k)⁻¹ with J̃ = JΣ₀^½, half of whose rows are the strongest ones, and half represent
-// the others (gp.Kept.Represent). With the strongest alone, the preconditioned Hessian has eigenvalues
-// between 1 and 1 + ‖M‖₂ (E16), and the search takes a tenth to a third more products. The rows are other ones
-// than those of the covariance, so the mode does not depend on Options.Strength.
+// A preconditioner is (I + J̃_kᵀΛJ̃_k)⁻¹ for some rows k, with J̃ = JΣ₀^½. Half of the rows are the strongest ones, and
+// half represent the others (gp.Kept.Represent). With the strongest alone, the preconditioned Hessian has eigenvalues
+// between 1 and 1 + ‖M‖₂ (E16), and the search takes a tenth to a third more products. These rows are not the kept rows
+// of the covariance, so the mode does not depend on Options.Strength.
 type preconditioner struct {
 	p     *fit
 	thin  *gp.Thinned
 	total float64   // tr Λ at its sites
 	f     []float64 // the function at its sites; nil before the first
-	most  int       // rows that it may have
-	steps int       // of conjugate gradients since the last Newton step
+	most  int       // the most rows
+	steps int       // steps of conjugate gradients in the present Newton step
 }
 
-// at returns the preconditioner for a Newton step at the sites s. That of the step before
-// stays where it did well.
+// at returns the preconditioner for a Newton step at the sites s. It keeps the one of the
+// step before if that took few steps of conjugate gradients and Λ has changed little.
 func (c *preconditioner) at(ctx context.Context, s *gp.Sites) (func(z []float64), error) {
 	total := 0.0
 	rows, n := s.Lambda.Dims()
@@ -51,7 +51,7 @@ func (c *preconditioner) at(ctx context.Context, s *gp.Sites) (func(z []float64)
 	}
 	if c.thin == nil || c.steps > fewSteps || math.Abs(total-c.total) > likeBefore*c.total {
 		c.total, c.f = total, dense.Flat(s.F)
-		c.thin = nil // its memory is free before the next is made
+		c.thin = nil // free the memory of the old one before making the next
 		pays := int(rootPreconditioning * math.Sqrt(float64(rows)))
 		c.most, _ = memory.Fit(min(mostPreconditioning, pays), c.p.o.Memory, c.p.need)
 		if err := c.fill(ctx, s); err != nil || c.thin == nil {

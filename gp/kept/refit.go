@@ -13,8 +13,8 @@ import (
 )
 
 // Refit returns the posterior at the mode of the linearized model (E9), where
-// theta is θ*. The gradient has every row, and only the preconditioner of the conjugate
-// gradients and the covariance are those of kept rows, so the mode is that of gp.Refit.
+// theta is θ*. The gradient uses every row. Only the preconditioner of the conjugate
+// gradients and the covariance use some of the rows, so the mode is that of gp.Refit.
 // Sites, kept rows and b̃ all belong to the mode.
 //
 // Each Newton step takes one product with Jᵀ and two for each step of conjugate gradients, and
@@ -28,8 +28,8 @@ func Refit(ctx context.Context, x linearize.Source, y *gp.Targets, prior ntk.Pri
 	return AtMode(ctx, x, y, prior, theta, found, o)
 }
 
-// AtMode is what Refit returns where FindMode has found the mode: no part of the search for it depends on
-// Options.Strength, so that this may be chosen by the sites there.
+// AtMode returns the posterior that Refit returns, for a mode that FindMode has found. The search for the mode does not
+// depend on Options.Strength, so it may be chosen by the sites at the mode.
 func AtMode(ctx context.Context, x linearize.Source, y *gp.Targets, prior ntk.Prior, theta []float64, found *mode.Mode, o *Options) (*Posterior, error) {
 	p := newFit(x, prior, theta, o)
 	if err := p.measure(ctx); err != nil {
@@ -46,9 +46,8 @@ func AtMode(ctx context.Context, x linearize.Source, y *gp.Targets, prior ntk.Pr
 	return p.posterior(ctx)
 }
 
-// FindMode returns the mode at which Refit would be, with no covariance. The search ends where the
-// norm of the gradient is the given one (mode.Options.Gradient), and its errors are those of
-// Refit.
+// FindMode returns the mode that Refit finds, without a covariance. The search ends at the given
+// norm of the gradient (mode.Options.Gradient). The errors are those of Refit.
 func FindMode(ctx context.Context, x linearize.Source, y *gp.Targets, prior ntk.Prior, theta []float64, gradient float64, o *Options) (*mode.Mode, error) {
 	p := newFit(x, prior, theta, o)
 	if err := p.measure(ctx); err != nil {
@@ -78,7 +77,7 @@ func FindMode(ctx context.Context, x linearize.Source, y *gp.Targets, prior ntk.
 		}
 	}
 	if near := p.o.Near; near != nil {
-		p.o.Near = nil // its memory is free with the caller's
+		p.o.Near = nil // so that its memory is free once the caller drops it
 		search.Start = make([]float64, p.p)
 		prior.MeanTo(search.Start)
 		floats.Add(search.Start, near.Weights())

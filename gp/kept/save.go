@@ -18,9 +18,8 @@ func (p *Posterior) SavedBytes() int64 {
 
 // Load returns the posterior that Save wrote, given the training examples, the prior and
 // θ*. It takes a backward pass for each kept row, for their Jacobian, and reads the inputs of
-// x once. It uses
-// Limits and Targets of o; the other options are those of the saved
-// posterior, which it answers as, bit for bit.
+// x once. It uses Limits and Targets of o; the other options are the saved ones. The loaded
+// posterior answers bit for bit as the saved one did.
 //
 // The numbers stay in the store's memory, so the store must stay open.
 //

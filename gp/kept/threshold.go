@@ -23,25 +23,26 @@ import (
 
 // ThresholdOptions are those of FindThreshold. nil means all defaults.
 type ThresholdOptions struct {
-	// Within is how much larger than that of all rows the variance of an output may be,
-	// as a part of it; 0 means 0.05.
+	// Within is how much larger the variance of an output may be than with all rows,
+	// relative to the variance with all rows; 0 means 0.05.
 	Within float64
 	// Share is the part of the asked examples for which this must hold; 0 means 0.99.
 	Share float64
-	// Examples is the number of training examples that are looked at; 0 means all.
+	// Examples is the number of training examples in the sample that is searched; 0 means all.
 	Examples int
-	// Most is the number of rows of these examples that stand for all of their rows, the
-	// strongest. 0 begins with 4000 and takes more until what the weaker ones would change,
-	// by a sample of them, leaves room for a threshold. Short memory bounds them.
+	// Most is the number of strongest rows of these examples that are factored and taken for
+	// all of their rows. 0 begins with 4000 and takes more, until the change that the weaker
+	// rows would make, estimated from a sample, leaves room for a threshold. The memory may
+	// bound the number.
 	Most int
-	// Before, if not nil, is a search of the same examples that ended because its memory was short.
-	// This one goes on from there, and returns it where there is no memory for more rows.
+	// Before, if not nil, is the result of a search of the same examples that ended because memory
+	// was short. This search goes on from it, and returns it if there is no memory for more rows.
 	Before *Threshold
 	// Worth, if not nil, is asked whether to go on after a threshold that more rows would change.
 	Worth func(t *Threshold) bool
 	// Limits are those of the search, and Memory also that of a posterior of the rows above the threshold.
 	linearize.Limits
-	Seed uint64 // of the choice of the examples
+	Seed uint64 // seed of the choice of the examples
 }
 
 // firstMost is the number of rows with which the search begins; a variable for tests.
@@ -64,32 +65,32 @@ func (o *ThresholdOptions) allowed(asked *linearize.Batch) int {
 	return int(float64(asked.Len()) * (1 - o.Share))
 }
 
-// A Threshold is a τ with what was found of it on a sample of training examples.
+// A Threshold is a τ with its effect on variances, measured on a sample of training examples.
 type Threshold struct {
 	// Strength is τ: rows with s > τ are to be kept.
 	Strength float64
-	// PriorVariance is twice the largest uᵀκ(x_i,x_i)u of the rows looked at, which spares
-	// gp.Keep most rows that say nothing.
+	// PriorVariance is twice the largest uᵀκ(x_i,x_i)u of the rows that were computed. It saves
+	// gp.Keep a backward pass for most rows below τ.
 	PriorVariance float64
-	// Ratio is v_k/v with rows above τ and with all: the quantile of ThresholdOptions.Share
-	// over the asked examples, of the output where it is largest. It is above 1+Within where
-	// there is no memory for more rows.
+	// Ratio is v_k/v, the variance with the rows above τ over the variance with all rows: for
+	// each asked example the largest over its outputs, and of these the quantile
+	// ThresholdOptions.Share. It is above 1+Within if there is no memory for more rows.
 	Ratio    float64
-	Examples int // that were looked at
-	Rows     int // of theirs above τ
-	Of       int // rows that stood for all of theirs, but for what the weaker ones change
-	// Wanted is Rows where Ratio is at most 1+Within. Otherwise it is about how many rows that
-	// takes, by what each of a sample of the weaker rows would change alone: rather too many.
+	Examples int // examples in the sample
+	Rows     int // rows of the sample above τ
+	Of       int // strongest rows of the sample that were factored
+	// Wanted is Rows if Ratio is at most 1+Within. Otherwise it is an estimate, rather too
+	// large, of the rows needed, from the change that each weaker row of a sample makes alone.
 	Wanted int
-	// Representatives is how many rows stand for those at or below τ (gp.Kept.Represent), where rows above a
-	// smaller τ would be too many; 0 means none. Ratio is then the factor between both variances, whichever is
-	// larger. A posterior has them only by Options.Found.
+	// Representatives is the number of rows that represent those at or below τ (gp.Kept.Represent), where rows
+	// above a smaller τ would be too many; 0 means none. Ratio is then the factor between both variances, whichever
+	// is larger. A posterior has representatives only with Options.Found.
 	Representatives int
-	// Needed and Available are the bytes that as many take and that may be used, where memory was
-	// short; else 0.
+	// Needed is the memory in bytes for Wanted rows, and Available the memory that may be used,
+	// if memory was short; otherwise both are 0.
 	Needed, Available int64
 
-	post *gp.Thinned // with representatives, else nil
+	post *gp.Thinned // the posterior with representatives; nil without representatives
 }
 
 // KeepOptions returns the options with which gp.Keep keeps the rows above the threshold, without representatives.
@@ -101,14 +102,14 @@ func (t *Threshold) KeepOptions() *gp.KeepOptions {
 // variances as near to those of all rows as o demands, for the asked examples. It factors
 // the strongest rows of the training examples, or of a sample of them, in the order of
 // falling strength, so that the leading parts of one factor are those of all thresholds.
-// What the weaker rows would change further, v_k − v ≤ cᵀc (E16), is estimated from 2,000 of
-// them, unless Examples or Most are given; then the strongest rows stand for all.
+// The further change by the weaker rows, v_k − v ≤ cᵀc (E16), is estimated from 2,000 of
+// them, unless Examples or Most are given; then the strongest rows are taken for all.
 //
-// Where that takes more than a few thousand rows, representatives stand for the weaker ones, as many as
-// there are rows above τ, and the search is for both numbers.
+// If the rows above τ would be more than a few thousand, representatives replace the weaker rows. Their number is the
+// number of rows above τ, and the search finds this number.
 //
-// In a sample of the examples a row that is left out has fewer neighbours that say the
-// same, but v is larger too: on LeNet-5 and MNIST, δ = 243, the threshold that gives 1.05 on
+// In a sample of the examples a dropped row has fewer neighbours with the same information,
+// but v is larger too: on LeNet-5 and MNIST, δ = 243, the threshold that gives 1.05 on
 // 1,500 examples gives 1.086 on all 55,000.
 //
 // The errors are those of gp.Keep and gp.FitKept.
@@ -126,7 +127,7 @@ func FindThreshold(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.
 	if err != nil {
 		return nil, err
 	}
-	// The rows with their posterior, and what they share with the asked examples and a tile of others.
+	// Count the rows with their posterior, and their covariances with the asked examples and with tiles of weaker rows.
 	need := func(rows int) int64 {
 		shared := memory.Mul(8*int64(rows), int64(asked.Len()*asked.Outputs()+2*weakerTile))
 		return memory.Add(shared, memory.Add(Bytes(x.Len(), asked.Outputs(), asked.P, rows), memory.Mul(int64(rows), each)))
@@ -166,21 +167,21 @@ func FindThreshold(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.
 	}
 }
 
-// mostAlone is the number of rows up to which those above the threshold do without representatives; a variable
-// for tests.
+// mostAlone is the largest number of rows above the threshold for which no representatives are used; a variable for
+// tests.
 var mostAlone = 12000
 
-// poolRows is how many rows are looked at to draw representatives from, and comparedRows how many others these are
-// compared with, at most; variables for tests.
+// poolRows is the most rows from which representatives are drawn, and comparedRows the most other rows with which the
+// result is compared; variables for tests.
 var poolRows, comparedRows = 40000, 2000
 
-// represented finds how many of the strongest rows, with as many representatives of the others, have variances
-// as near to those of all rows as o demands. It begins with most of both.
+// represented finds how many of the strongest rows, with as many representatives of the others, give variances
+// as near to those with all rows as opt demands. It begins with most rows of each kind.
 //
-// Representatives are drawn in two steps, because what a row says beside the strongest, its posterior strength,
-// takes a backward pass and a half-solve. The first draws poolRows rows by λ and the prior variance of one row of
-// the same example; the second draws representatives of these by their posterior strength beside the first most
-// rows. No row then has a weight with which it says much more than another.
+// Representatives are drawn in two steps, because the posterior strength of a row given the strongest rows takes a
+// backward pass and a half-solve. The first step draws poolRows rows by λ and the prior variance of one row of the same
+// example. The second draws representatives from these by their posterior strength given the first most rows. No row
+// then has a weight with which it counts much more than another.
 func represented(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, asked *linearize.Batch, opt *ThresholdOptions,
 	most int, need func(rows int) int64) (*Threshold, error) {
 	fit := func(rows *gp.Kept) (*gp.Thinned, error) {
@@ -204,7 +205,7 @@ func represented(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Si
 	if err != nil {
 		return nil, err
 	}
-	var pools [2]*gp.Kept // of the representatives, and of what they are compared with
+	var pools [2]*gp.Kept // rows to draw representatives from, and rows to compare them with
 	for i, n := range []int{poolRows, 2 * comparedRows} {
 		pool := first.Represent(rest, n, opt.Seed+uint64(i)<<32).Representing()
 		if pool.Strength, err = strengths(ctx, k, x, alone, pool, opt); err != nil {
@@ -212,7 +213,7 @@ func represented(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Si
 		}
 		pools[i] = pool
 	}
-	alone = nil // its memory is free before the next is made
+	alone = nil // free its memory before the next posterior is made
 	for {
 		fits, budget := memory.Fit(2*most, opt.Memory, need)
 		if fits < 2 {
@@ -326,19 +327,19 @@ func likelyStrengths(ctx context.Context, k ntk.Kernel, x linearize.Source, rows
 	return likely, nil
 }
 
-// deviation returns within what factor the variance by post, which has representatives S, is that of all rows: two
-// standard errors of the sampling, for the share ThresholdOptions.Share of the asked examples, of the output where
-// it is largest.
+// deviation returns the factor within which the variance by post, which has representatives S, agrees with the variance
+// with all rows. It allows for two standard errors of the sampling and for the bias. The standard error is the largest
+// over the outputs of an asked example, and of these the quantile ThresholdOptions.Share.
 //
 // With c = C(x,·) of post, its variance v_s = C(x,x) and that of all rows, v, have
 //
 //	v_s − (a − b) ≤ v,  v = v_s − (a − b) + q − …,  a = Σ λc²,  b = Σ_S λ̃c²
 //
-// where a has all rows that are left out, and q is of second order in what the representatives lack. The first is the
-// variational bound: v is the largest 2yᵀj − yᵀ(Σ₀⁻¹ + JᵀΛJ)y over all y, with j the Jacobian of x, and this is its
-// value at the y that is best for the representatives. The terms of b are those of independent draws, but for a
-// spacing that makes them more even, so that the squared standard error of b is no more than Σ_S (λ̃c²)². What
-// others, a second sample, say of (a − b)/v_s on average over the asked outputs is the bias.
+// where a sums over all rows that are left out, and q is of second order in the error of the representatives. The
+// inequality is the variational bound: v is the largest 2yᵀj − yᵀ(Σ₀⁻¹ + JᵀΛJ)y over all y, with j the Jacobian of x,
+// and the left side is its value at the y that is best for the representatives. The terms of b are independent draws,
+// except for a spacing that makes them more even, so the squared standard error of b is at most Σ_S (λ̃c²)². The bias
+// is the mean of (a − b)/v_s over the asked outputs, with a estimated from others, a second sample.
 func deviation(ctx context.Context, k ntk.Kernel, x linearize.Source, post *gp.Thinned, asked *linearize.Batch, others *gp.Kept,
 	opt *ThresholdOptions) (float64, error) {
 	e, err := excessOf(ctx, post, asked)
@@ -361,7 +362,7 @@ func deviation(ctx context.Context, k ntk.Kernel, x linearize.Source, post *gp.T
 			b += term
 			square += term * term
 		}
-		if v > 0 { // one that is known exactly has no error
+		if v > 0 { // an output that is known exactly has no error
 			errs[i/e.outputs] = max(errs[i/e.outputs], math.Sqrt(square)/v)
 			bias += (e.weaker[i] - b) / v / float64(len(e.v))
 		}
@@ -371,13 +372,13 @@ func deviation(ctx context.Context, k ntk.Kernel, x linearize.Source, post *gp.T
 	return 1 / math.Max(1-off, 0), nil
 }
 
-// larger returns the number of rows to look at after most were too few, where about wanted will do.
+// larger returns the number of rows to factor next, where most were too few and about wanted should suffice.
 func larger(most, wanted int) int {
 	return min(max(wanted, most+most*3/5), most*5/2)
 }
 
-// RatioAt returns v_k/v with the rows that p keeps and with all, as Threshold.Ratio does for a
-// threshold: by what a sample of the others would change.
+// RatioAt returns v_k/v for the rows that p keeps, as Threshold.Ratio is for a threshold. The
+// change by the other rows is estimated from a sample of them.
 func (p *Posterior) RatioAt(ctx context.Context, asked *linearize.Batch, o *ThresholdOptions) (float64, error) {
 	opt := o.withDefaults()
 	e, err := excessOf(ctx, p.thin, asked)
@@ -394,8 +395,8 @@ func (p *Posterior) RatioAt(ctx context.Context, asked *linearize.Batch, o *Thre
 	return 1 + e.quantile(p.Kept().Len(), opt.allowed(asked)), nil
 }
 
-// findThreshold compares with the posterior of the most strongest rows. Where memory bounds these, no
-// threshold is below them.
+// findThreshold compares with the posterior of the strongest rows, most of them. bounded says that memory
+// bounds their number, so that no threshold is below them.
 func findThreshold(ctx context.Context, k ntk.Kernel, x linearize.Source, s *gp.Sites, asked *linearize.Batch, opt *ThresholdOptions, among []int, most int, bounded bool) (*Threshold, error) {
 	all, err := gp.Keep(ctx, k, x, s, &gp.KeepOptions{Most: most, Among: among, Progress: opt.Progress})
 	if err != nil {
@@ -474,16 +475,16 @@ type excess struct {
 	outputs int
 	half    *mat.Dense // H of Thinned.HalfTo, T·C×n
 	v       []float64  // with all rows, T·C
-	weaker  []float64  // what rows that are weaker than all of these would take from v, T·C
-	rest    int        // number of these
-	sample  []weaker   // of them
+	weaker  []float64  // how much the rows that are weaker than all of these would lower v, T·C
+	rest    int        // number of weaker rows
+	sample  []weaker   // a sample of the weaker rows
 }
 
-// A weaker row is one of a sample of those that a posterior does not have.
+// A weaker is a row in a sample of the rows that a posterior does not have.
 type weaker struct {
 	strength float64
-	count    float64   // of such rows
-	takes    []float64 // from v, T·C
+	count    float64   // number of rows that it represents
+	takes    []float64 // how much it lowers v, T·C
 }
 
 // excessOf computes the excess for the examples x.
@@ -503,7 +504,7 @@ func excessOf(ctx context.Context, post *gp.Thinned, x *linearize.Batch) (*exces
 	return e, nil
 }
 
-// weakerRows is how many of the weaker rows are looked at, at most, and weakerTile how many at once.
+// weakerRows is the most weaker rows in a sample, and weakerTile how many are computed at once.
 const weakerRows, weakerTile = 2000, 250
 
 // addWeaker estimates cᵀc of the rows that post does not have, each of which is drawn with a
@@ -559,9 +560,9 @@ func (e *excess) more(within float64, allowed int) int {
 	return min(int(math.Ceil(count)), e.rest)
 }
 
-// draw returns n rows, in the order of their examples, with their λ and for how many rows each
-// stands: Σ count λc² is an unbiased estimate of Σ λc² over all rows. Where there are no more than n,
-// it is exact.
+// draw returns n rows, in the order of their examples, with their λ and the number of rows that each
+// represents: Σ count λc² is an unbiased estimate of Σ λc² over all rows. If there are no more than n
+// rows, it is exact.
 func draw(rows *gp.Kept, n int, seed uint64) (examples []int, directions *mat.Dense, lambda, counts []float64) {
 	if rows.Len() <= n {
 		counts = make([]float64, rows.Len())
@@ -585,9 +586,9 @@ func draw(rows *gp.Kept, n int, seed uint64) (examples []int, directions *mat.De
 	return examples, directions, lambda, counts
 }
 
-// largest returns the largest excess of the outputs of example t with the first rows
-// alone and all but some weaker rows, as a part of the variance with all. An output that is known
-// exactly has none.
+// largest returns the largest excess over the outputs of example t, relative to the variance with
+// all rows, when only the first rows are used and weaker has the loss by the weaker rows that are
+// missing. An output that is known exactly has no excess.
 func (e *excess) largest(t, rows int, weaker []float64) float64 {
 	top := 0.0
 	for i := t * e.outputs; i < (t+1)*e.outputs; i++ {
@@ -600,11 +601,10 @@ func (e *excess) largest(t, rows int, weaker []float64) float64 {
 	return top
 }
 
-// quantile returns the excess with the first rows alone that no more than allowed examples
-// are over.
+// quantile returns the excess with the first rows alone that at most allowed examples exceed.
 func (e *excess) quantile(rows, allowed int) float64 { return e.quantileOf(rows, e.weaker, allowed) }
 
-// quantileOf is quantile where only these weaker rows are missing.
+// quantileOf is quantile where weaker has the loss by the weaker rows that are missing.
 func (e *excess) quantileOf(rows int, weaker []float64, allowed int) float64 {
 	all := make([]float64, len(e.v)/e.outputs)
 	for t := range all {
