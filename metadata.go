@@ -37,22 +37,28 @@ const (
 	keyCommand      = "funcgp.command"
 )
 
+// stated is what a model says of its own training, or the file of a posterior of its fit. Zero values say nothing.
+type stated struct {
+	Likelihood   string        `json:"likelihood"`
+	Classes      []int         `json:"classes"`
+	ClassNames   []string      `json:"class_names,omitempty"` // in the order of the outputs
+	Noise        float64       `json:"noise_variance"`
+	Precision    float64       `json:"prior_precision"`
+	ClassWeights *classWeights `json:"class_weights,omitempty"`   // of the loss, by class
+	Smoothing    float64       `json:"label_smoothing,omitempty"` // ε of the loss
+}
+
 // metadata holds what a model records about its own training.
 type metadata struct {
-	Likelihood       string
-	Precision, Noise float64 // 0 where not said
-	Classes          []int
-	ClassNames       []string         // in the order of the outputs
-	others           []string         // labels whose rows were left out of the training; nil where not said
-	target           []string         // target columns of a table
-	id               string           // column of a table that names the rows
-	rowWeights       string           // column of a table with the weights of the rows
-	classWeights     *classWeights    // of the loss; nil where not said
-	smoothing        float64          // ε of the loss; 0 where not said
-	Rows             string           // as formatRows writes
-	Data             string           // fingerprint of the training part
-	Scaling          *dataset.Scaling // of the inputs; nil where not said
-	Targets          *dataset.Scaling // of the targets; nil where they are as they are in the data
+	stated
+	others     []string         // labels whose rows were left out of the training; nil where not said
+	target     []string         // target columns of a table
+	id         string           // column of a table that names the rows
+	rowWeights string           // column of a table with the weights of the rows
+	Rows       string           // as formatRows writes
+	Data       string           // fingerprint of the training part
+	Scaling    *dataset.Scaling // of the inputs; nil where not said
+	Targets    *dataset.Scaling // of the targets; nil where they are as they are in the data
 
 	precisionFrom, noiseFrom decision     // of a saved posterior; nobody of the model itself
 	saved                    *dataScaling // of a saved posterior; nil is the model itself
@@ -98,8 +104,8 @@ var entries = []entry{
 	{keyTarget, read(func(m *metadata) *[]string { return &m.target }, job.SplitNames), func(p *problem) string { return job.JoinNames(p.Examples.Data.TargetColumns) }},
 	{keyID, read(func(m *metadata) *string { return &m.id }, asIs), func(p *problem) string { return p.Examples.Data.ID }},
 	{keyRowWeights, read(func(m *metadata) *string { return &m.rowWeights }, asIs), func(p *problem) string { return p.Examples.Data.Weights }},
-	{keyClassWeights, read(func(m *metadata) **classWeights { return &m.classWeights }, parseClassWeights), func(p *problem) string { return p.Task.ClassWeightsText() }},
-	{keySmoothing, read(func(m *metadata) *float64 { return &m.smoothing }, func(text string) (float64, error) {
+	{keyClassWeights, read(func(m *metadata) **classWeights { return &m.ClassWeights }, parseClassWeights), func(p *problem) string { return p.Task.ClassWeights().String() }},
+	{keySmoothing, read(func(m *metadata) *float64 { return &m.Smoothing }, func(text string) (float64, error) {
 		v, err := positive(text)
 		if err == nil && v >= 1 {
 			err = strconv.ErrRange

@@ -59,29 +59,23 @@ func (k fileKind) Write(path string, fill func(w *store.Writer) error) error {
 
 // savedHeader is the description of the posterior in a file.
 type savedHeader struct {
-	Rows       string   `json:"rows"` // training rows
-	Likelihood string   `json:"likelihood"`
-	Classes    []int    `json:"classes"`
-	ClassNames []string `json:"class_names,omitempty"`
-	Noise      float64  `json:"noise_variance"`
-	Prior      float64  `json:"prior_precision"`
-	Factor     *float64 `json:"prior_factor,omitempty"` // of earlier versions: 1, or what the kernel's prior is over the posterior's
+	Rows string `json:"rows"` // training rows
+	stated
+	Factor *float64 `json:"prior_factor,omitempty"` // of earlier versions: 1, or what the kernel's prior is over the posterior's
 
-	ClassWeights string       `json:"class_weights,omitempty"`   // of the loss, by class
-	Smoothing    float64      `json:"label_smoothing,omitempty"` // of the loss
-	Seed         uint64       `json:"seed"`
-	Select       string       `json:"select"`
-	Inducing     []int        `json:"inducing"` // positions among the training rows
-	Mean         gp.Mean      `json:"mean"`
-	Bound        gp.Bound     `json:"bound"`
-	Fit          result.Fit   `json:"fit"`
-	Inputs       bool         `json:"inputs"`                   // the training inputs are inside
-	Bundle       bool         `json:"bundle,omitempty"`         // the network is inside too, and nothing else is needed
-	Without      bool         `json:"without_inputs,omitempty"` // of the training inputs those of the inducing rows alone are inside
-	Targets      string       `json:"targets,omitempty"`        // fingerprint of those of the training rows, of variational inference
-	Network      bool         `json:"network"`                  // the mean is the network's output; files of older versions have the mean of their posterior
-	Split        int          `json:"split"`                    // --split, -1 where there was none
-	Scaling      savedScaling `json:"scaling"`
+	Seed     uint64       `json:"seed"`
+	Select   string       `json:"select"`
+	Inducing []int        `json:"inducing"` // positions among the training rows
+	Mean     gp.Mean      `json:"mean"`
+	Bound    gp.Bound     `json:"bound"`
+	Fit      result.Fit   `json:"fit"`
+	Inputs   bool         `json:"inputs"`                   // the training inputs are inside
+	Bundle   bool         `json:"bundle,omitempty"`         // the network is inside too, and nothing else is needed
+	Without  bool         `json:"without_inputs,omitempty"` // of the training inputs those of the inducing rows alone are inside
+	Targets  string       `json:"targets,omitempty"`        // fingerprint of those of the training rows, of variational inference
+	Network  bool         `json:"network"`                  // the mean is the network's output; files of older versions have the mean of their posterior
+	Split    int          `json:"split"`                    // --split, -1 where there was none
+	Scaling  savedScaling `json:"scaling"`
 
 	CalibrationWarnings linearize.Warnings `json:"calibration_warnings"` // those of Fit are others
 	Projection          result.Float       `json:"projection,omitempty"` // φ of (E24), of the match and the mode for parts
@@ -89,7 +83,7 @@ type savedHeader struct {
 
 	Grouped *result.Grouped `json:"grouped,omitempty"` // classes that are told apart; Classes are all
 
-	// GroupedPrior is the kernel's prior if its variances are not all 1/Prior. Its scale is in a section of its
+	// GroupedPrior is the kernel's prior if its variances are not all 1/Precision. Its scale is in a section of its
 	// own.
 	GroupedPrior *priorOfFile `json:"grouped_prior,omitempty"`
 
@@ -159,8 +153,7 @@ type savedFile struct {
 	File   *store.File
 	Header savedHeader
 
-	scaling      *dataScaling
-	classWeights *classWeights
+	scaling *dataScaling
 }
 
 // openSaved opens the posterior of a file. The console closes the file in the end.
@@ -180,6 +173,9 @@ func openSaved(ctx context.Context, c *job.Job, path string, kind fileKind, f *a
 	}
 	if h.Factor != nil && *h.Factor != 1 {
 		return nil, v.Damaged("holds a posterior at another prior than that of its kernel, which this version does not have")
+	}
+	for k, name := range h.ClassNames {
+		h.ClassNames[k] = norm.NFC.String(name) // which older versions did not write
 	}
 	if k := h.Fit.Calibration; k != nil && k.Temperature == 0 {
 		k.Temperature = 1 // of an older version
@@ -202,15 +198,11 @@ func openSaved(ctx context.Context, c *job.Job, path string, kind fileKind, f *a
 	shifts := func(v []result.Float) bool {
 		return v == nil || len(v) == fit.Outputs && !slices.ContainsFunc(v, func(x result.Float) bool { return !x.Finite() })
 	}
-	possible := isLikelihood(h.Likelihood) && slices.Contains(methods, fit.Method) && h.Prior > 0 &&
+	possible := isLikelihood(h.Likelihood) && slices.Contains(methods, fit.Method) && h.Precision > 0 && h.Smoothing >= 0 && h.Smoothing < 1 &&
 		(h.Noise > 0 || !hasNoise(likelihoodNamed(h.Likelihood))) && h.Bound >= gp.None && h.Bound <= gp.Upper &&
 		(fit.Inference == variationally) == (fit.ELBO != nil) && (fit.Inference == "" || fit.ELBO != nil && slices.Contains(refinable, fit.Method)) &&
 		isSparse(fit.Method) == (len(h.Inducing) > 0) && (fit.Method == "kept") == (fit.Certificate != nil) &&
 		(k == nil || ok(k.Scale) && ok(k.NoiseScale) && ok(k.Temperature) && k.Temperature <= 1 && shifts(k.Shift) && k.LOO != nil && (k.HeldOut != nil) == (k.Method == "heldout"))
-	if v.classWeights, err = parseClassWeights(h.ClassWeights); err != nil {
-		return nil, v.Damaged("its weights of classes cannot be used")
-	}
-	possible = possible && h.Smoothing >= 0 && h.Smoothing < 1
 	if v.scaling, err = h.Scaling.scaling(); err != nil || !possible {
 		return nil, v.Damaged("its header cannot be used")
 	}
@@ -262,17 +254,11 @@ func (v *savedFile) Damaged(problem string) error {
 	return &store.Error{File: v.path, Problem: problem, Remedy: "fit it again"}
 }
 
-// metadata returns the model's metadata with the values that the posterior was fitted with: the likelihood, the
-// classes, the numbers and the scaling.
+// metadata returns the model's metadata with what the file states in place of what the model does.
 func (v *savedFile) metadata(m *metadata) *metadata {
-	out, h := *m, &v.Header
-	out.Likelihood, out.Classes, out.ClassNames, out.Precision, out.Noise = h.Likelihood, h.Classes, slices.Clone(h.ClassNames), h.Prior, h.Noise
-	for k, name := range out.ClassNames {
-		out.ClassNames[k] = norm.NFC.String(name) // which older versions did not write
-	}
-	out.precisionFrom, out.noiseFrom = savedOrigin(h.Fit.PriorPrecisionOrigin), savedOrigin(h.Fit.NoiseVarianceOrigin)
-	out.saved = v.scaling
-	out.classWeights, out.smoothing = v.classWeights, h.Smoothing
+	out, fit := *m, &v.Header.Fit
+	out.stated, out.saved = v.Header.stated, v.scaling
+	out.precisionFrom, out.noiseFrom = savedOrigin(fit.PriorPrecisionOrigin), savedOrigin(fit.NoiseVarianceOrigin)
 	return &out
 }
 
@@ -313,7 +299,7 @@ func (v *savedFile) setPrior(t *problemTask, m *trainedModel) error {
 		return option.Errorf("%s: of its prior, %s: it was fitted to another network than %s; give {model} with that", v.path, why, m.Name)
 	}
 	t.Prior = newPrior(f.Kind, f.Groups, f.Scale, m.Net, savedOrigin(v.Header.Fit.PriorPrecisionOrigin).Text)
-	t.Prior.Precision = v.Header.Prior // without the rounding of another mean
+	t.Prior.Precision = v.Header.Precision // without the rounding of another mean
 	return nil
 }
 

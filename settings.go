@@ -56,7 +56,7 @@ var settings = []setting{
 	{flag: "weight-decay", asked: func(s *asked) string { return unlessNil(s.Fit.Prior.WeightDecay) }},
 	{flag: "label-smoothing", asked: func(s *asked) string { return unlessNil(s.Fit.LabelSmoothing) },
 		fitted: func(h *savedHeader) string { return shortest(h.Smoothing) }},
-	{flag: "class-weights", asked: func(s *asked) string { return s.Fit.ClassWeights }, fitted: func(h *savedHeader) string { return h.ClassWeights }},
+	{flag: "class-weights", asked: func(s *asked) string { return s.Fit.ClassWeights }, fitted: func(h *savedHeader) string { return h.ClassWeights.String() }},
 	{flag: "prior", asked: func(s *asked) string { return s.Fit.Prior.File }, named: true},
 	{flag: "noise-variance", asked: func(s *asked) string { return unlessNil(s.Fit.NoiseVariance) }, fitted: func(h *savedHeader) string {
 		if h.Fit.NoiseVariance == nil {

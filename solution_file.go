@@ -20,9 +20,9 @@ import (
 func (q *solution) header(ctx context.Context, r result.Fit) (savedHeader, func(w *store.Writer), error) {
 	p, e, t := q.Problem, q.Problem.Examples, q.Problem.Task
 	classes, names := t.Ungrouped()
-	head := savedHeader{Rows: job.FormatRows(e.Train.Index), Likelihood: t.Likelihood.Name(), Classes: classes, ClassNames: slices.Concat(names, t.LabelNames), Grouped: t.Grouping.Report(), Noise: t.Noise,
-		Prior: q.precision, ClassWeights: t.ClassWeightsText(), Smoothing: t.Loss.Smoothing, Seed: p.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
-		Bound: q.Evidence.Bound, Fit: q.fileFit(p, r), Split: p.Split(), Scaling: e.Scaling.Saved(), Network: q.network}
+	head := savedHeader{Rows: job.FormatRows(e.Train.Index), Grouped: t.Grouping.Report(), Seed: p.Seed, Select: q.How.selection, Inducing: q.How.inducing, Mean: q.How.mean,
+		stated: stated{Likelihood: t.Likelihood.Name(), Classes: classes, ClassNames: slices.Concat(names, t.LabelNames), Noise: t.Noise, Precision: q.precision, ClassWeights: t.ClassWeights(), Smoothing: t.Loss.Smoothing},
+		Bound:  q.Evidence.Bound, Fit: q.fileFit(p, r), Split: p.Split(), Scaling: e.Scaling.Saved(), Network: q.network}
 	if q.elbo != nil {
 		head.Targets = fingerprint(e.Train)
 	}
@@ -197,12 +197,12 @@ func load(ctx context.Context, c *job.Job, p *problem) (*solution, error) {
 			return nil, err
 		}
 	}
-	prior, err := p.Task.PriorAt(h.Prior)
+	prior, err := p.Task.PriorAt(h.Precision)
 	if err != nil {
 		return nil, err
 	}
 	q := &solution{Problem: p, network: h.Network, refitted: f.Refit, prior: prior, Kernel: ntk.New(prior, p.Model.Net.Theta()), How: how,
-		precision: h.Prior, gradient: float64(f.GradientNorm),
+		precision: h.Precision, gradient: float64(f.GradientNorm),
 		Evidence: gp.Evidence{Value: float64(f.LogEvidence), LogDet: float64(f.LogDet), LogLik: float64(f.LogLikelihood), Scatter: float64(f.Scatter), Bound: h.Bound},
 		elbo:     f.ELBO, traceError: float64(f.TraceError), approximation: f.Approximation, certificate: f.Certificate, Tuning: f.Tuning, preflight: f.Preflight}
 	if f.Match != nil {

@@ -110,6 +110,18 @@ func parseClassWeights(text string) (*classWeights, error) {
 	return w, nil
 }
 
+// MarshalText writes the weights as String does.
+func (w *classWeights) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+
+// UnmarshalText reads what parseClassWeights does.
+func (w *classWeights) UnmarshalText(text []byte) error {
+	v, err := parseClassWeights(string(text))
+	if v != nil {
+		*w = *v
+	}
+	return err
+}
+
 // String is the inverse of parseClassWeights, without weights of 1, in the order of the names.
 func (w *classWeights) String() string {
 	if w == nil {
@@ -136,7 +148,7 @@ func (t *problemTask) setLoss(f *FitOptions, m *trainedModel, d *dataset.Data, t
 	case t.Classes != nil && f.LabelSmoothing != nil:
 		t.Loss.Smoothing = *f.LabelSmoothing
 	case t.Classes != nil:
-		t.Loss.Smoothing = m.Meta.smoothing
+		t.Loss.Smoothing = m.Meta.Smoothing
 	case f.LabelSmoothing != nil && t.MultiLabel():
 		return option.Errorf("{label-smoothing} is for one class a row, but %s has several labels; leave it out, and write the smoothed labels, numbers from 0 to 1, into the columns", m.Name)
 	case f.LabelSmoothing != nil:
@@ -153,7 +165,7 @@ func (t *problemTask) setClassWeights(f *FitOptions, m *trainedModel, d *dataset
 	}
 	from, flag := orderedBy("class-weights"), option.Set("class-weights", f.ClassWeights)
 	if w == nil {
-		w, from, flag = m.Meta.classWeights, fromMetadata, m.metadataEntry(keyClassWeights)
+		w, from, flag = m.Meta.ClassWeights, fromMetadata, m.metadataEntry(keyClassWeights)
 	}
 	if w == nil {
 		return nil
@@ -229,10 +241,10 @@ func (t *problemTask) checkWeights(d *dataset.Data, train *dataset.Rows) error {
 	return nil
 }
 
-// ClassWeightsText is what a file keeps of the weights of the classes.
-func (t *problemTask) ClassWeightsText() string {
-	if t.Loss.ClassWeights == nil {
-		return ""
+// ClassWeights are the weights of the classes by name, as a file keeps them; nil where all are 1.
+func (t *problemTask) ClassWeights() *classWeights {
+	if !slices.ContainsFunc(t.Loss.ClassWeights, func(w float64) bool { return w != 1 }) {
+		return nil
 	}
 	classes, names := t.Ungrouped()
 	if t.MultiLabel() {
@@ -243,7 +255,7 @@ func (t *problemTask) ClassWeightsText() string {
 			names = append(names, strconv.Itoa(k))
 		}
 	}
-	return (&classWeights{names: names, weights: t.Loss.ClassWeights}).String()
+	return &classWeights{names: names, weights: t.Loss.ClassWeights}
 }
 
 // objective returns the targets N×T of rows as a posterior is fitted to them, or a network trained on them.
