@@ -36,7 +36,7 @@ func TestSubtotalsAndCurve(t *testing.T) {
 			targets = append(targets, Contrast(0, 1))
 		}
 		for _, terms := range []gp.Terms{gp.PosteriorTerms, gp.RawTerms} {
-			e, err := New(d, d, &Options{Terms: terms, Targets: targets, Groups: groups, Curve: true, All: true, Tile: 1 + rng.IntN(n)})
+			e, err := New(d, d, &Options{Terms: terms, Targets: targets, Groups: groups, Curve: true, All: true, tile: 1 + rng.IntN(n)})
 			require.NoError(t, err)
 			batch := testkit.RandomBatch(rng, 2, c, p)
 			rows, all := testref.Must(e.Explain(t.Context(), batch))(t), testref.Must(e.AllTerms(t.Context(), batch))(t)

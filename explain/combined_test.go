@@ -79,7 +79,7 @@ func TestCombinedIsPlain(t *testing.T) {
 		for _, tile := range []int{0, 1, 7, 1000} {
 			for _, chunk := range []int{0, 1, 4} {
 				testref.Procs(t, 1+tile%3)
-				o.Tile, d.Chunk = tile, chunk
+				o.tile, d.Chunk = tile, chunk
 				e := testref.Must(New(combining{Dual: d}, d, &o))(t)
 				got := testref.Must(e.Explain(t.Context(), x))(t)
 				requireNearly(t, want, got)

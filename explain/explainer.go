@@ -54,12 +54,11 @@ type Options struct {
 	// split the terms by them. It keeps G·N·C numbers for each row and target, and takes
 	// a solve and a product with K for each. The posterior must be a Splitter.
 	Layers []ntk.Kernel
-	// Tile is the number of training examples handled at once; 0 means as many
-	// as take about 16 MiB.
-	Tile int
 	// Limits hear of the training examples whose influence at their own inputs is known. Without and Layers plan with
 	// Memory.
 	linearize.Limits
+
+	tile int // training examples handled at once; 0 means as many as take about 16 MiB
 }
 
 // A PriorMean gives m(x), stacked, length N·C. An ntk.Kernel is one.
@@ -159,7 +158,7 @@ func New(d gp.Dual, prior PriorMean, o *Options) (*Explainer, error) {
 	if len(e.alpha) != e.n*e.c || len(e.pseudo) != e.n*e.c {
 		panic("explain: dual vectors do not match the training data")
 	}
-	if o.Top < 0 || o.Similar < 0 || o.Tile < 0 || o.Memory < 0 {
+	if o.Top < 0 || o.Similar < 0 || o.tile < 0 || o.Memory < 0 {
 		panic("explain: negative option")
 	}
 	if o.Terms != gp.PosteriorTerms && o.Terms != gp.RawTerms {

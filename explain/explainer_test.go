@@ -298,7 +298,7 @@ func TestTilesDoNotMatter(t *testing.T) {
 			for _, tile := range []int{0, 1, 2, 5, 1000} {
 				for _, chunk := range []int{0, 1, 4} {
 					testref.Procs(t, 1+tile%3)
-					o.Tile, d.Chunk = tile, chunk
+					o.tile, d.Chunk = tile, chunk
 					e := testref.Must(New(d, d, &o))(t)
 					got := testref.Must(e.Explain(t.Context(), x))(t)
 					if want == nil {

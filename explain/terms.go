@@ -126,7 +126,7 @@ type tileTerms struct {
 // tile the test rows run in parallel; each tally adds the examples in the data's
 // order.
 func (e *Explainer) pass(ctx context.Context, src linearize.Source, p tileTerms, work [][]tally) error {
-	size := e.options.Tile
+	size := e.options.tile
 	if size == 0 {
 		size = max(1, tileFloats/(len(work)*e.c*p.outputs))
 	}

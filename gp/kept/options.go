@@ -48,8 +48,6 @@ type Options struct {
 	Resume *store.File
 	// MaxNewton bounds the Newton steps of a Refit; 0 means 100.
 	MaxNewton int
-	// MaxProducts bounds the conjugate gradients of one Newton step; 0 means 1000.
-	MaxProducts int
 	linearize.Limits
 	// Targets, if not nil, are compared by Load with those of the saved posterior; see
 	// gp.Targets. Nothing else uses them.

@@ -135,7 +135,7 @@ func newFit(x linearize.Source, prior ntk.Prior, theta []float64, o *Options) *f
 	if o != nil {
 		d = *o
 	}
-	if d.Strength < 0 || d.PriorVariance < 0 || d.MaxNewton < 0 || d.MaxProducts < 0 || d.Memory < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian {
+	if d.Strength < 0 || d.PriorVariance < 0 || d.MaxNewton < 0 || d.Memory < 0 || d.Mean < gp.Network || d.Mean > gp.LinearGaussian {
 		panic("kept: options out of range")
 	}
 	p := &fit{x: x, o: d, p: len(theta), kernel: ntk.New(prior, theta)}

@@ -57,7 +57,7 @@ func FindMode(ctx context.Context, x linearize.Source, y *gp.Targets, prior ntk.
 	pre := &preconditioner{p: p}
 	search := &mode.Options{
 		Outputs: p.o.Outputs, Precondition: pre.at, Gradient: gradient,
-		MaxProducts: p.o.MaxProducts, MaxIter: p.o.MaxNewton, Limits: p.o.Limits, Start: p.o.Start,
+		MaxIter: p.o.MaxNewton, Limits: p.o.Limits, Start: p.o.Start,
 	}
 	if p.o.Products != nil {
 		search.Products = p.products()

@@ -267,7 +267,7 @@ func TestRefusals(t *testing.T) {
 	require.ErrorIs(t, err, gp.ErrNoExamples)
 	_, err = kept.Refit(t.Context(), q.Train.Slice(0, 0), q.Targets(), q.Prior, q.Theta, nil)
 	require.ErrorIs(t, err, gp.ErrNoExamples)
-	for _, o := range []kept.Options{{Strength: -1}, {PriorVariance: -1}, {MaxNewton: -1}, {MaxProducts: -1}, {Limits: linearize.Limits{Memory: -1}}, {Mean: 7}} {
+	for _, o := range []kept.Options{{Strength: -1}, {PriorVariance: -1}, {MaxNewton: -1}, {Limits: linearize.Limits{Memory: -1}}, {Mean: 7}} {
 		require.Panics(t, func() { _, _ = kept.Fit(t.Context(), q.Train, q.Sites(t), q.Prior, q.Theta, &o) })
 	}
 	p := fit(t, q, nil)
