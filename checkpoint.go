@@ -93,7 +93,7 @@ func (f *fit) useCheckpoint(o *sparse.Options) {
 	}
 }
 
-// removeCheckpoint deletes the file of --checkpoint, if any, once the posterior is written. A link to the file stays.
+// removeCheckpoint deletes the file of a checkpoint, if any, once the posterior is written. A link to the file stays.
 func removeCheckpoint(path string) error {
 	if path == "" {
 		return nil
@@ -113,8 +113,8 @@ func removeCheckpoint(path string) error {
 type choice struct {
 	Stated    float64 // precision from which the match was looked for
 	Match     *gp.Match
-	Within    float64 // --within
-	Seed      uint64  // --seed
+	Within    float64 // Method.Within
+	Seed      uint64  // FitOptions.Seed
 	Threshold kept.Threshold
 	Weights   int // of near: P, or 0 for none
 

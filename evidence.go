@@ -29,7 +29,7 @@ type EvidenceOptions struct {
 	// variances.
 	PerLayer, NormalizedApart bool
 	KeepNoise                 bool   // keeps the noise variance
-	PriorFile                 string // where the prior that was found is written, for Prior.File and --prior; "" nowhere
+	PriorFile                 string // where the prior that was found is written, for Prior.File; "" nowhere
 	Curve                     bool   // asks for the evidences over the prior precision, of a posterior of method exact
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/funcgp/funcgp/sparse"
 )
 
-// evidenceForms are the names of the evidences, as --form takes them. The second starts at the mode of the first where both
-// are computed in this order.
+// evidenceForms are the names of the evidences, as Maximize takes them. The second starts at the mode of the first where
+// both are computed in this order.
 var evidenceForms = option.Values("form")
 
 // forms maps the names of the evidences to their forms.

@@ -20,7 +20,7 @@ import (
 )
 
 // askedRows is the largest number of test rows for which the variances are compared with those given all
-// training rows, as --within demands.
+// training rows, as Method.Within demands.
 const askedRows = 200
 
 // sampledRows is the number of training examples, and also of their rows, in the sample that chooses inducing
@@ -55,7 +55,7 @@ func (f *fit) kept(ctx context.Context) (*solution, error) {
 	}); err != nil {
 		return nil, err
 	}
-	// Only the refit at the precision that is settled goes through --checkpoint.
+	// Only the refit at the precision that is settled goes through FitOptions.Checkpoint.
 	var before *kept.Threshold
 	if c := f.choice; c != nil {
 		// Refuse a choice of other training rows, another network or another prior than f has now.
@@ -142,7 +142,7 @@ func (f *fit) products(ctx context.Context) (linearize.Products, error) {
 // loadedFloats is how many numbers of the inputs a product reads at a time: 32 MiB.
 const loadedFloats = 1 << 22
 
-// askedRows linearizes the test rows on which --within is measured, or where there are none the first training rows.
+// askedRows linearizes the test rows on which Within is measured, or where there are none the first training rows.
 func (f *fit) askedRows(ctx context.Context) (*linearize.Batch, error) {
 	rows := f.problem.Examples.Train
 	if f.problem.Examples.TestPart().Len() > 0 {
@@ -160,7 +160,7 @@ func (f *fit) thresholdOptions() *kept.ThresholdOptions {
 	return &kept.ThresholdOptions{Within: f.asked.Method.Within, Limits: f.problem.Bounds(f.con), Seed: f.problem.Seed}
 }
 
-// threshold finds the threshold τ that satisfies --within at the sites s. c, if not nil, has what a checkpoint
+// threshold finds the threshold τ that satisfies Method.Within at the sites s. c, if not nil, has what a checkpoint
 // recorded about τ, and receives the result.
 func (f *fit) threshold(ctx context.Context, asked *linearize.Batch, s *gp.Sites, c *choice) (*kept.Threshold, error) {
 	var before *kept.Threshold
@@ -193,15 +193,15 @@ func (f *fit) threshold(ctx context.Context, asked *linearize.Batch, s *gp.Sites
 	return t, nil
 }
 
-// quickOutputs is the number of outputs of training rows up to which --method auto chooses the exact method.
+// quickOutputs is the number of outputs of training rows up to which method auto chooses the exact method.
 const quickOutputs = 5000
 
-// keptCosts bounds the work that --method auto spends on kept rows: this many times the multiplications of a
+// keptCosts bounds the work that method auto spends on kept rows: this many times the multiplications of a
 // pass through inducing examples. Kept rows are worth more because they come with a bound on their distance
 // from all rows.
 const keptCosts = 4
 
-// A losing error says why --method auto does not keep the rows above a threshold.
+// A losing error says why method auto does not keep the rows above a threshold.
 type losing struct{ why option.Text }
 
 func (e *losing) Error() string { return e.why.String() }
@@ -209,7 +209,7 @@ func (e *losing) Error() string { return e.why.String() }
 // Message is why.
 func (e *losing) Message() option.Text { return e.why }
 
-// losing tells whether --method auto does not keep the rows above a threshold: they do not fit into memory, or take
+// losing tells whether method auto does not keep the rows above a threshold: they do not fit into memory, or take
 // much longer than a pass through inducing examples.
 func (f *fit) losing(t *kept.Threshold) error {
 	if f.chooses == nil {
@@ -260,7 +260,7 @@ func (f *fit) throughInducing() (FitOptions, error) {
 	return o, err
 }
 
-// keptPosterior fits, or refits at the mode, with the rows that --within selects by the sites there, and
+// keptPosterior fits, or refits at the mode, with the rows that Method.Within selects by the sites there, and
 // completes the options o. It uses c as threshold does. Where memory holds fewer rows than that, it measures
 // the accuracy with those that fit.
 func (f *fit) keptPosterior(ctx context.Context, asked *linearize.Batch, c *choice, o *kept.Options) (*solution, *kept.Threshold, error) {
@@ -333,7 +333,7 @@ func (f *fit) keptAgain(ctx context.Context, near *kept.Posterior) (fitted, erro
 	return q.Dual, nil
 }
 
-// warnShort warns that memory holds fewer rows than --within needs, and reports the accuracy with these rows.
+// warnShort warns that memory holds fewer rows than Method.Within needs, and reports the accuracy with these rows.
 func (f *fit) warnShort(rows int, t *kept.Threshold) {
 	var more option.Text
 	if f.asked.Checkpoint != "" {

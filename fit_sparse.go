@@ -65,7 +65,7 @@ func (f *fit) inducing(ctx context.Context) (*sparse.Inducing, error) {
 		// A posterior that is loaded linearizes them in this way.
 		return f.problem.InducingRows(ctx, chosen.Rows, chosen.Directions)
 	}
-	// Choose inducing examples as --select says.
+	// Choose inducing examples as Method.Select says.
 	seed := f.problem.Seed
 	chosen, err := map[string]sparse.Selector{
 		"uniform":    sparse.Uniform{Seed: seed},
@@ -144,7 +144,7 @@ func (f *fit) nystrom(ctx context.Context, z *sparse.Inducing) (*solution, error
 	return f.sparsePosterior(dual, z), nil
 }
 
-// fitNystrom passes over all rows, or over those that --within keeps.
+// fitNystrom passes over all rows, or over those that Method.Within keeps.
 func (f *fit) fitNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Options) (*sparse.Posterior, error) {
 	if f.asked.Method.Within == 0 {
 		return sparse.Fit(ctx, f.kernel, f.source, f.sites, z, o)
@@ -170,7 +170,7 @@ func (f *fit) fitNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Opti
 	return sparse.FitKept(ctx, f.kernel, f.source, f.sites, rows, z, o)
 }
 
-// tuneNystrom chooses the prior precision where --tune-prior asks for it, and goes to the mode there.
+// tuneNystrom chooses the prior precision where Prior.Tune asks for it, and goes to the mode there.
 func (f *fit) tuneNystrom(ctx context.Context, z *sparse.Inducing, o *sparse.Options) error {
 	if f.asked.Prior.Tune == "" {
 		return nil

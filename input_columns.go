@@ -15,7 +15,7 @@ import (
 )
 
 // withColumns returns the model for the rows of the data, with the columns of each input chosen by
-// --input-columns. A model of several inputs without that option takes the columns with the inputs' names, or
+// Model.InputColumns. A model of several inputs without that option takes the columns with the inputs' names, or
 // all columns in order, and a message says which.
 func (m *trainedModel) withColumns(c *job.Job, f *Model, d *dataset.Data) (*trainedModel, error) {
 	inputs := m.Net.Inputs()
@@ -63,7 +63,7 @@ func (m *trainedModel) withColumns(c *job.Job, f *Model, d *dataset.Data) (*trai
 	return m.Trained(net), nil
 }
 
-// columnsOf returns the positions, among the named columns, of the columns that --input-columns lists for an
+// columnsOf returns the positions, among the named columns, of the columns that Model.InputColumns lists for an
 // input: names, ranges of names such as a:c, numbers counted from 0, and ranges of numbers such as 0-9. wrong
 // is the first entry that is none of these, or "".
 func columnsOf(text string, names []string) (at []int, wrong string) {
@@ -93,7 +93,7 @@ func columnsOf(text string, names []string) (at []int, wrong string) {
 	return at, ""
 }
 
-// columnsFlag returns the --input-columns option that gives one input the columns names among all columns.
+// columnsFlag returns the Model.InputColumns option that gives one input the columns names among all columns.
 func columnsFlag(input string, names, all []string) option.Text {
 	list := make([]string, len(names))
 	for i, name := range names {

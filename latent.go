@@ -11,8 +11,8 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Latent returns the posterior over functions that predictions use: the one over parameters where --structure or
-// --predictive bnn asks for it, f(x;θ*) with the covariance of the refit where the network's mean is kept (E21), and
+// Latent returns the posterior over functions that predictions use: the one over parameters where Structure or
+// Predictive bnn asks for it, f(x;θ*) with the covariance of the refit where the network's mean is kept (E21), and
 // the fit itself otherwise.
 func (q *solution) Latent() gp.Latent {
 	switch {

@@ -52,7 +52,7 @@ func isSoftmax(lik glm.Likelihood) bool {
 	return ok && l.Softmax()
 }
 
-// hasNoise tells whether a likelihood has the noise variance that --noise-variance sets.
+// hasNoise tells whether a likelihood has the noise variance that FitOptions.NoiseVariance sets.
 func hasNoise(lik glm.Likelihood) bool {
 	_, ok := lik.(*glm.Gaussian)
 	return ok

@@ -38,7 +38,7 @@ func (s *asked) checkNumber(flag option.Text, class string) error {
 	return nil
 }
 
-// CheckContrast refuses a --contrast that can never be right, and splits it; "" has no parts.
+// CheckContrast refuses a contrast that can never be right, and splits it; "" has no parts.
 func (s *asked) CheckContrast(text string) (a, b string, err error) {
 	d := &s.Data
 	if text == "" {
@@ -190,7 +190,7 @@ func (p *problem) NameOf(label result.Float) string {
 }
 
 // LabelName is the name of the label of row i of a subset, "" for none; of several labels it names those that the row has.
-// Of a row among the others of --outputs it is the name of its own class.
+// Of a row among the others of FitOptions.Outputs it is the name of its own class.
 func (p *problem) LabelName(rows *dataset.Rows, i int) string {
 	if p.Task.MultiLabel() {
 		return result.Labelled(p.Task.LabelNames, severalOf(rows, i))

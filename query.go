@@ -29,7 +29,7 @@ type Query struct {
 	All       bool   // all test rows
 }
 
-// mostAsked bounds the rows of --index.
+// mostAsked bounds the rows of Query.Index.
 const mostAsked = 1 << 20
 
 // Check returns an error for a wrong query, without opening a file.
@@ -100,7 +100,7 @@ func (s *Query) pick(ctx context.Context, c *job.Job, p *problem, count int) (*d
 	return p.Examples.Test(count, rows, from)
 }
 
-// inputs reads the rows of --input, and says what was done to them.
+// inputs reads the rows of Query.Input, and says what was done to them.
 func (s *Query) inputs(ctx context.Context, c *job.Job, p *problem) (*dataset.Rows, error) {
 	o := dataset.InputOptions{MaxBytes: gp.MemoryBudget(p.Memory)}
 	o.Invert, _ = invert(s.Invert) // which Check has let pass
@@ -145,7 +145,7 @@ func label(rows *dataset.Rows, i int) float64 {
 	return math.NaN()
 }
 
-// Pool reads rows whose labels are not used. name is a file or folder as --input takes it, or data as --data
+// Pool reads rows whose labels are not used. name is a file or folder as Query.Input takes it, or data as Data.Source
 // names them. Of data it takes the training rows, without those of this problem if it has the same data.
 func (p *problem) Pool(ctx context.Context, c *job.Job, name string) (*dataset.Rows, error) {
 	kind, _, _ := strings.Cut(name, ":")

@@ -30,8 +30,8 @@ var goneMethods = map[string]string{"fitc": "nystrom", "cg": "parameters"}
 func isSparse(method string) bool { return method == "subset" || method == "nystrom" }
 
 // The file of a saved posterior holds a header with its calibration, the leave-one-out predictions of training rows,
-// the sections of the library, whose fingerprints tell the model and the training examples, and with --with-inputs the
-// training inputs.
+// the sections of the library, whose fingerprints tell the model and the training examples, and the
+// training inputs where SaveOptions.Inputs asks for them.
 const (
 	savedKind    = "gpexplain posterior"
 	savedVersion = 6 // with fingerprints since 2, a calibration since 3, the scaling of inputs and targets since 4, a temperature since 5, a shift since 6
@@ -74,7 +74,7 @@ type savedHeader struct {
 	Without  bool         `json:"without_inputs,omitempty"` // of the training inputs those of the inducing rows alone are inside
 	Targets  string       `json:"targets,omitempty"`        // fingerprint of those of the training rows, of variational inference
 	Network  bool         `json:"network"`                  // the mean is the network's output; files of older versions have the mean of their posterior
-	Split    int          `json:"split"`                    // --split, -1 where there was none
+	Split    int          `json:"split"`                    // Data.Split, -1 where there was none
 	Scaling  savedScaling `json:"scaling"`
 
 	CalibrationWarnings linearize.Warnings `json:"calibration_warnings"` // those of Fit are others

@@ -58,7 +58,7 @@ func scalingOf(ctx context.Context, c *job.Job, f *FitOptions, m *trainedModel, 
 			*by = nil
 		}
 	}
-	// Then --standardize and the metadata say it, and what a network that is still to be trained gets.
+	// Then FitOptions.Standardize and the metadata say it, and what a network that is still to be trained gets.
 	meta, untrained := m.Meta, m.Net == nil
 	if s.TargetsFrom.By == nobody {
 		switch {

@@ -147,7 +147,7 @@ func (s *setting) canonical(ctx context.Context, text string) (string, error) {
 }
 
 // agree returns an error for options that disagree with the file, and drops options that agree. agreeRows
-// compares the training rows later, when the data are read. --calibrate none may drop the calibration in the
+// compares the training rows later, when the data are read. Calibrate none may drop the calibration in the
 // file, and parts are calibrated when they are merged.
 func (v *savedFile) agree(ctx context.Context, f *asked, kind fileKind) error {
 	for _, s := range settings {

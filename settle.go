@@ -124,7 +124,7 @@ func (f *fit) kernelAt() func(factor float64) (ntk.Kernel, error) {
 	}
 }
 
-// refitted tells whether the mean of the answers is that of the posterior, with --refit or of variational inference, and
+// refitted tells whether the mean of the answers is that of the posterior, with Refit or of variational inference, and
 // not the network's output.
 func (f *fit) refitted() bool { return f.asked.Refit || f.asked.variational() && !f.asked.AtTheta }
 

@@ -38,8 +38,8 @@ type solution struct {
 	How     methodUsed
 	asked   FitOptions // of the fit, with their defaults; zero of a posterior that was read or merged
 
-	exact   *gp.Exact         // Dual of --method exact, else nil
-	kept    *kept.Posterior   // Dual of --method kept, else nil
+	exact   *gp.Exact         // Dual of method exact, else nil
+	kept    *kept.Posterior   // Dual of method kept, else nil
 	induced *sparse.Posterior // Dual through inducing examples, else nil
 
 	prior     ntk.Prior // of Kernel
@@ -54,7 +54,7 @@ type solution struct {
 	Evidence      gp.Evidence
 	elbo          *result.ELBO // of variational inference; nil for Laplace's
 	traceError    float64
-	Tuning        *result.Tuning // nil without --tune-prior
+	Tuning        *result.Tuning // nil without Prior.Tune
 	approximation *result.Approximation
 	certificate   *result.Certificate // of kept rows, else nil
 	checkpoint    string              // that Save deletes; "" for none
@@ -79,8 +79,8 @@ type fit struct {
 	shards  bool       // the pass over the data is split into parts
 
 	resume  *store.File   // of Checkpoint; nil starts anew
-	heldOut *dataset.Rows // rows that choose the prior precision; nil without --tune-prior heldout
-	scored  *dataset.Rows // rows to calibrate on; nil without --calibrate heldout
+	heldOut *dataset.Rows // rows that choose the prior precision; nil unless these are held out
+	scored  *dataset.Rows // rows to calibrate on; nil unless these are held out
 	theta   []float64     // θ*
 	settled *settlement   // nil with atTheta
 	frozen  bool          // the precision and the mode are settled
@@ -88,7 +88,7 @@ type fit struct {
 	precision float64 // of prior
 	prior     ntk.Prior
 	kernel    *ntk.NTK       // of prior
-	tuning    *result.Tuning // nil without --tune-prior
+	tuning    *result.Tuning // nil without Prior.Tune
 
 	source       linearize.Source // training examples
 	outputs      *mat.Dense       // f(x;θ*) of the training examples, N×C
@@ -96,8 +96,8 @@ type fit struct {
 	mode         *mode.Mode       // of the linearized model, where a method takes its sites there; else nil
 	near         []float64        // weights near that mode, P; nil for none
 	matched      *gp.Match        // what settle found; nil for none
-	choice       *choice          // of --checkpoint; nil for none
-	chooses      *sync.Once       // --method auto may leave kept rows for inducing examples, or says that it does not; else nil
+	choice       *choice          // of FitOptions.Checkpoint; nil for none
+	chooses      *sync.Once       // method auto may leave kept rows for inducing examples, or says that it does not; else nil
 	gradient     []float64        // Jᵀr at θ*
 	gradientNorm float64          // of the MAP objective at θ* and the stated precision
 	preflight    *result.Preflight

@@ -25,7 +25,7 @@ var tableWays = []tableWay{
 
 type tableWay struct{ name, words string }
 
-// standardized returns, for each value of --standardize, the scaling that the value gives to the columns of a
+// standardized returns, for each value of FitOptions.Standardize, the scaling that the value gives to the columns of a
 // table. It passes over the rows once or twice for all values together. others are more rows that a scaler may
 // have seen. A deviation of 0 counts as 1.
 func standardized(ctx context.Context, train *dataset.Rows, whole []int, others ...*dataset.Rows) (map[string]*dataset.Scaling, error) {
@@ -74,7 +74,7 @@ func sample(s *dataset.Scaling, n int) *dataset.Scaling {
 	return out
 }
 
-// ordered returns the scaling of the inputs by a value of --standardize other than auto.
+// ordered returns the scaling of the inputs by a value of FitOptions.Standardize other than auto.
 func ordered(ctx context.Context, name string, train *dataset.Rows, whole []int) (*dataset.Scaling, error) {
 	if train.Images() {
 		if name != "yes" {

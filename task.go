@@ -47,7 +47,7 @@ type problemTask struct {
 	LabelNames []string      // of the labels of which a row has any number, by outputs; nil where a row has a class or numbers
 	Precision  float64       // δ of the prior on every parameter; that of Prior where there is one
 	Prior      *groupedPrior // nil where all variances are 1/δ
-	FoundPrior bool          // the prior is that of --prior, and not that of the training
+	FoundPrior bool          // the prior is that of Prior.File, and not that of the training
 	Noise      float64       // σ² of the gaussian likelihood; 0 for the others
 
 	PrecisionFrom, NoiseFrom decision
@@ -165,7 +165,7 @@ func chooseTask(c *job.Job, a *asked, m *trainedModel, d *dataset.Data) (*proble
 		if err != nil {
 			return nil, err
 		}
-		for k, name := range d.Names { // without --classes the words are all the classes
+		for k, name := range d.Names { // without Data.Classes the words are all the classes
 			if named != nil && data.Classes == nil && !slices.Contains(named, k) {
 				return nil, option.Errorf("{class-names=%s}: %s has rows of the class %s too; name it, or keep some classes with {classes}", job.JoinNames(data.ClassNames), d.Source, name)
 			}

@@ -22,7 +22,7 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// builtin is the network that is used without --model. It was made by
+// builtin is the network that is used without Model.File. It was made by
 //
 //	gpexplain train --arch thesis-cnn --data digits --classes 4,9 --train-count 1500 --prior-precision 10 --out testdata/builtin.onnx
 //

@@ -75,7 +75,7 @@ func (t *problemTask) oneClass(before option.Text, k int) error {
 // mostLeftOut is the largest share of the rows of a part whose labels may be no class.
 const mostLeftOut = .01
 
-// leftOutKnown tells whether rows of other labels are left out on purpose. That is so with --classes, also of
+// leftOutKnown tells whether rows of other labels are left out on purpose. That is so with Classes, also of
 // the fit whose posterior is saved, and for pictures, whose labels are numbers of a known set. It is also so
 // for a model that an older version trained without recording what it left out, on these data or on data whose
 // labels are numbers.

@@ -20,13 +20,13 @@ import (
 	"github.com/funcgp/funcgp/sparse"
 )
 
-// A candidate is the posterior at one prior precision that --tune-prior tries.
+// A candidate is the posterior at one prior precision that Prior.Tune tries.
 type tuneCandidate struct {
 	evidence    gp.Evidence
 	f           *mat.Dense                                  // f̂ at the training rows
 	rows        []int                                       // positions of those that the posterior is given; nil for all
 	leaveOneOut func(ctx context.Context) (*moments, error) // of training rows (E17)
-	heldOut     func(ctx context.Context) (*moments, error) // of the rows of --tune-prior heldout
+	heldOut     func(ctx context.Context) (*moments, error) // of the held-out rows that Prior.Tune scores
 }
 
 // tuneTolerance is the tolerance of the decimal logarithm of the precision: 5 %.

@@ -67,7 +67,7 @@ func (p *problem) LossReport() *result.Loss {
 	return &result.Loss{ClassWeights: result.Floats(l.ClassWeights), ClassWeightsOrigin: l.WeightsFrom.Text.In(p.Words), LabelSmoothing: result.Float(l.Smoothing), RowWeights: d.Weights}
 }
 
-// balanced is the value of --class-weights that weighs classes by N/(C n_c).
+// balanced is the value of FitOptions.ClassWeights that weighs classes by N/(C n_c).
 const balanced = "balanced"
 
 // classWeights are weights of classes by name. Classes without a name here weigh 1.
