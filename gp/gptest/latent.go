@@ -23,7 +23,7 @@ type LatentCase struct {
 	// the largest prior covariance or mean of the numbers compared: that is
 	// what posterior covariances are differences of.
 	Tol float64
-	// AnyGraph says that the posterior is one of parameters, and predicts any function of them.
+	// AnyGraph accepts batches of other graphs with the same parameters, as a posterior over parameters does.
 	AnyGraph bool
 }
 

@@ -59,7 +59,7 @@ type Options struct {
 	MaxProducts int
 	// MaxIter is the most Newton steps; 0 means 100.
 	MaxIter int
-	// Limits hear of gp.StageNewton before each Newton step, and of StageMatch. Memory is that of FindMatch.
+	// Limits.Progress gets gp.StageNewton before each Newton step, and StageMatch. Limits.Memory is for FindMatch.
 	linearize.Limits
 }
 
@@ -79,7 +79,7 @@ func (o *Options) withDefaults(src linearize.Source, p int) Options {
 }
 
 // Close is the norm of the gradient (Options.Gradient) at which a refit ends: 1e-9, which bounds how far the mean is from
-// the mode, in prior standard deviations (E19). Of a gp.Scored likelihood, whose log p is not concave, it is 0.
+// the mode, in prior standard deviations (E19). For a gp.Scored likelihood, whose log p is not concave, it is 0.
 func Close(y *gp.Targets) float64 {
 	if y.Scored() {
 		return 0
