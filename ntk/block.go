@@ -241,7 +241,7 @@ func (p *plan) fill(buf []float64, pieces []piece, width int, b *linearize.Batch
 		for _, pc := range pieces {
 			dst := dense.Cols(rows, at, at+pc.width())
 			pc.fill(dst, b, examples{e.lo + part.lo, e.lo + part.hi}, s)
-			scaleColumns(dst, p.k.root[pc.lo:pc.hi])
+			scaleColumns(dst, p.k.roots(pc.lo, pc.hi))
 			at += pc.width()
 		}
 	})

@@ -29,8 +29,9 @@ func (k *NTK) DiagTo(dst *mat.Dense, b *linearize.Batch) {
 		}
 		for _, all := range p.pieces {
 			all.eachCut(max(1, partFloats/c), func(pc piece) {
+				root := k.roots(pc.lo, pc.hi)
 				pc.eachPart(b, e, s, func(x blas64.General, some examples) {
-					scaleColumns(x, k.root[pc.lo:pc.hi])
+					scaleColumns(x, root)
 					addGrams(dense.Rows(part, (some.lo-e.lo)*c, (some.hi-e.lo)*c), x, c, 1)
 				})
 			})

@@ -15,7 +15,6 @@ import (
 // read-only and safe for concurrent use.
 type NTK struct {
 	variance []float64                  // diagonal of Σ₀
-	root     []float64                  // its square root
 	shift    []float64                  // μ₀ − θ*
 	steps    []int                      // indices where the variance differs from the one before
 	groups   []Group                    // of the prior; empty where it is one group
@@ -53,17 +52,24 @@ func New(prior Prior, theta []float64) *NTK {
 
 func newNTK(variance, shift []float64) *NTK {
 	k := &NTK{variance: variance, shift: shift, budget: columnBudget}
-	k.root = make([]float64, len(variance))
 	for i, v := range variance {
 		if !(v >= 0) || math.IsInf(v, 1) {
 			panic("ntk: prior variance is not finite and nonnegative")
 		}
-		k.root[i] = math.Sqrt(v)
 		if i > 0 && v != variance[i-1] {
 			k.steps = append(k.steps, i)
 		}
 	}
 	return k
+}
+
+// roots returns the square roots of the variances of parameters lo to hi−1.
+func (k *NTK) roots(lo, hi int) []float64 {
+	root := make([]float64, hi-lo)
+	for i := range root {
+		root[i] = math.Sqrt(k.variance[lo+i])
+	}
+	return root
 }
 
 // Groups returns the number of groups of the prior, which is 1 where it has none.

@@ -44,7 +44,7 @@ func (r *Reference) MeanTo(dst []float64, b *linearize.Batch) {
 func (r *Reference) scaled(b *linearize.Batch) *mat.Dense {
 	var j mat.Dense
 	b.JacobianTo(&j)
-	scaleColumns(j.RawMatrix(), r.prior.root)
+	scaleColumns(j.RawMatrix(), r.prior.roots(0, b.P))
 	return &j
 }
 

@@ -152,6 +152,12 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The initializers of parameters are views of θ, so that it is in memory once.
+	for _, p := range n.prog.Params {
+		if i := slices.IndexFunc(m.Graph.Initializers, func(t *onnx.Tensor) bool { return t.Name == p.Name }); i >= 0 {
+			m.Graph.Initializers[i].Floats = n.theta[p.Offset : p.Offset+p.Len() : p.Offset+p.Len()]
+		}
+	}
 	if r.Taken != nil {
 		n.warnings = append(n.warnings, linearize.NewWarning("labels", math.NaN(), math.NaN(),
 			"Name another tensor in ReadOptions.Output.", "%s", r.Taken))

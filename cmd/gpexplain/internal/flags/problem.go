@@ -7,11 +7,14 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/pkg/profile"
 	"github.com/spf13/cobra"
@@ -125,6 +128,12 @@ func Apply(s *Common) (end func(), err error) {
 		before, stop := runtime.GOMAXPROCS(s.workers), end
 		end = func() { stop(); runtime.GOMAXPROCS(before) }
 	}
+	if os.Getenv("GOGC") == "" {
+		before, stop := debug.SetGCPercent(usualGarbage), end
+		tuned := &tuner{}
+		tuned.after()
+		end = func() { stop(); tuned.ended.Store(true); debug.SetGCPercent(before) }
+	}
 	if s.Fit.Memory >= 1<<30 {
 		// A plan counts no garbage, and the collector otherwise leaves as much garbage as there is memory in use. What
 		// a process holds before counts neither. Below a gigabyte the collector would cost more than the garbage does.
@@ -134,6 +143,33 @@ func Apply(s *Common) (end func(), err error) {
 		end = func() { stop(); debug.SetMemoryLimit(before) }
 	}
 	return end, nil
+}
+
+// The collector leaves so many per cent of what is in use as garbage: the usual, and of a large heap, which is of
+// numbers that cost it nothing.
+const (
+	usualGarbage, littleGarbage = 100, 25
+	largeHeap                   = 256 << 20
+)
+
+// A tuner sets after each garbage collection how much garbage the next one waits for.
+type tuner struct{ ended atomic.Bool }
+
+// after does so from the next collection on.
+func (t *tuner) after() {
+	type mark struct{ p *tuner } // becomes garbage at once
+	runtime.SetFinalizer(&mark{t}, func(*mark) {
+		if t.ended.Load() {
+			return
+		}
+		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+		if metrics.Read(live); live[0].Value.Uint64() >= largeHeap {
+			debug.SetGCPercent(littleGarbage)
+		} else {
+			debug.SetGCPercent(usualGarbage)
+		}
+		t.after()
+	})
 }
 
 // profiles are the values of --profile: the file that is written, and what of.
