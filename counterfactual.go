@@ -35,11 +35,12 @@ func counterfactualModel(ctx context.Context, c *job.Job, p *problem, q *solutio
 
 // changeable is the function of the same name for q, and refuses what is not defined for variational inference.
 func (q *solution) changeable(flag option.Text, saved bool) error {
-	switch {
-	case q.elbo != nil && saved:
-		return option.Errorf("%s refits a Laplace posterior, and this one is by {inference=variational}; fit one by {fit inference=laplace}", flag)
-	case q.elbo != nil:
-		return option.Errorf("%s refits a Laplace posterior, and this one is by {inference=variational}; give {inference=laplace}", flag)
+	if q.elbo != nil {
+		remedy := option.Text("give {inference=laplace}")
+		if saved {
+			remedy = "fit one by {fit inference=laplace}"
+		}
+		return option.Errorf("%s needs a posterior by {inference=laplace}, and this one is by {inference=variational}; %s", flag, remedy)
 	}
 	return changeable(flag, q.How.Name, saved, q.Dual.Refitted())
 }
