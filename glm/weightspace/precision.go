@@ -28,8 +28,9 @@ type precision struct {
 func (h *precision) identity(n int) {
 	if h.shared || len(h.data) < n*n {
 		h.data, h.shared = make([]float64, n*n), false
+	} else {
+		clear(h.data)
 	}
-	clear(h.data)
 	for i := range n {
 		h.data[i*n+i] = 1
 	}
