@@ -74,7 +74,7 @@ func (c kernelCase) covariance(t *testing.T) {
 	requireCovariance(t, "kernel", c.whole, kernelTol*largest(c.whole))
 }
 
-// transposed: κ(a, b) = κ(b, a)ᵀ for different batches.
+// transposed checks that κ(a, b) = κ(b, a)ᵀ for different batches.
 func (c kernelCase) transposed(t *testing.T) {
 	n := c.batch.Len()
 	a, b := c.batch.Slice(0, n/3+1), c.batch.Slice(1, n)
@@ -108,7 +108,7 @@ func (c kernelCase) diagonal(t *testing.T) {
 	}
 }
 
-// outputs: views of single outputs are the strides of the whole.
+// outputs checks that the kernel of one output has the entries that the kernel of all outputs has for it.
 func (c kernelCase) outputs(t *testing.T) {
 	n, outs := c.batch.Len(), c.batch.Outputs()
 	for _, p := range [][2]int{{0, 0}, {0, outs - 1}, {outs - 1, outs / 2}} {
@@ -151,7 +151,7 @@ func (c kernelCase) mean(t *testing.T) {
 	}
 }
 
-// product: MulTo, where the kernel has it, is the product with the whole.
+// product checks that MulTo, if the kernel has it, gives the product with the whole kernel matrix.
 func (c kernelCase) product(t *testing.T) {
 	k, ok := c.kernel.(ntk.MulToer)
 	if !ok {

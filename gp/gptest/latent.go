@@ -126,7 +126,7 @@ func (c LatentCase) jointly(t *testing.T, x *linearize.Batch) *moments {
 	return &m
 }
 
-// destinations: full of NaN, and views with a stride.
+// destinations checks that results overwrite matrices full of NaN and views with a stride.
 func (c LatentCase) destinations(t *testing.T) {
 	want, joint := c.predict(t, c.Test), c.jointly(t, c.Test)
 	n, k := c.Test.Len(), c.Test.Outputs()
@@ -364,7 +364,7 @@ func (c DualCase) crossIsJoint(t *testing.T) {
 	requireWithin(t, "C(x, train) against the joint covariance", got, joint.cov.Slice(lo*k, hi*k, 0, n*k), c.Tol*largest(prior))
 }
 
-// sumsAgree: K_*n α = C_*n b, the prediction less the prior mean.
+// sumsAgree checks that K_*n α and C_*n b are the prediction less the prior mean (E12, E14).
 func (c DualCase) sumsAgree(t *testing.T) {
 	n := c.Train.Len()
 	var raw, post mat.VecDense

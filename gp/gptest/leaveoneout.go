@@ -42,7 +42,7 @@ func (c DualCase) allRows() []int {
 	return rows
 }
 
-// leaveOneOut: mean_−i = f − cov_−i r and (I − hΛ) cov_−i = h with what PredictTo
+// leaveOneOut checks that mean_−i = f − cov_−i r and (I − hΛ) cov_−i = h with what PredictTo
 // and InfluenceTo say (E17), and cov_−i r = hq for the residual r of q.
 func (c DualCase) leaveOneOut(t *testing.T) {
 	n, k := c.Train.Len(), c.Train.Outputs()
@@ -90,8 +90,8 @@ func (c DualCase) residual(f *mat.Dense) *mat.Dense {
 	return mat.NewDense(n, k, append([]float64(nil), c.Dual.Alpha()...))
 }
 
-// leaveOneOutRows: some rows are the same as those of all, a nil destination is
-// skipped, a used view is overwritten, and rows must be as many as examples.
+// leaveOneOutRows checks that some rows have the moments that they have among all, that a nil destination is
+// skipped, that a used view is overwritten, and that rows and examples must be equally many.
 func (c DualCase) leaveOneOutRows(t *testing.T) {
 	n, k := c.Train.Len(), c.Train.Outputs()
 	all, few := c.leftOut(t, c.allRows()), []int{0, 2, n - 1}
@@ -155,7 +155,7 @@ func (c DualCase) leaveOneOutProcs(t *testing.T) {
 	}
 }
 
-// concurrentDual: goroutines that share the posterior get the bits of one.
+// concurrentDual checks that goroutines which share the posterior get the bits that a single one gets.
 func (c DualCase) concurrentDual(t *testing.T) {
 	type answers struct {
 		moments

@@ -217,7 +217,7 @@ func (c LikelihoodCase) requirePSD(t *testing.T, y, f, lambda []float64) {
 	requireCovariance(t, what, whole, 1e-13*largest(whole))
 }
 
-// root: C roundings an entry.
+// root checks RRᵀ = Λ to C roundings an entry.
 func (c LikelihoodCase) root(t *testing.T) {
 	for _, factor := range []float64{1, 10} {
 		c.each(t, factor, func(y, f []float64) {

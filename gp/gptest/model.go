@@ -138,7 +138,7 @@ func (c modelCase) dims(t *testing.T) {
 	requireFinite(t, "entry of the Jacobian", jacobianOf(c.whole).RawMatrix().Data)
 }
 
-// differences: J v against the outputs at θ* ± h v, for unit vectors v or
+// differences compares J v with differences of the outputs at θ* ± h v, for unit vectors v or
 // random ones.
 func (c modelCase) differences(t *testing.T) {
 	if c.At == nil || c.Theta == nil {

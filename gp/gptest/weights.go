@@ -60,7 +60,7 @@ func Weights(t *testing.T, c WeightsCase) {
 	t.Run("CancelledDraws", c.cancelledDraws)
 }
 
-// center: f_lin(x;θ) = F + J(θ − θ*) (E1) is the mean.
+// center checks that the predictive mean is f_lin(x;θ) = F + J(θ − θ*) (E1) at θ = Center().
 func (c WeightsCase) center(t *testing.T) {
 	center := c.Weights.Center()
 	if len(center) != c.Test.P || len(c.Theta) != c.Test.P {

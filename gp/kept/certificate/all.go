@@ -18,11 +18,12 @@ const (
 	vectors = 8
 	// mostSteps bounds the Lanczos steps for ‖M‖₂.
 	mostSteps = 100
-	// near is how near to each other the ends of 1 + ‖M‖₂ are to be, relatively.
+	// near is the relative width of the interval of 1 + ‖M‖₂ at which Lanczos steps end.
 	near = 0.01
-	// nearLogs is how near those of zᵀ log(I+M) z are to be, which differ among the vectors.
+	// nearLogs is the relative width of the interval of zᵀ log(I+M) z at which Lanczos steps end. It is larger, because
+	// these values differ among the vectors.
 	nearLogs = 0.03
-	// rounding is that of products with the Jacobian, which may be differences.
+	// rounding is the relative error of products with the Jacobian, which may be difference quotients.
 	rounding = 1e-6
 )
 

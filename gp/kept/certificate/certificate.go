@@ -38,7 +38,7 @@ type Certificate struct {
 	// Sampled tells that the intervals come from a sample of the dropped rows: they are
 	// estimates and no bounds.
 	Sampled bool
-	Rows    int // dropped rows that were looked at
+	Rows    int // number of different dropped rows that were used
 }
 
 // Options are those of Certify. nil means all defaults.

@@ -38,7 +38,7 @@ func newKrylov(n int, mul func(ctx context.Context, dst, v []float64) error, see
 	return y
 }
 
-// breakdown is the β, relative to α, below which it is rounding.
+// breakdown is the value of β, relative to α, below which β is rounding.
 const breakdown = 1e-13
 
 // run makes steps until done, at most so many in all.
@@ -57,7 +57,7 @@ func (y *krylov) run(ctx context.Context, most int, done func() bool) error {
 		if math.IsNaN(alpha) || math.IsInf(alpha, 0) {
 			return &gp.NotFiniteError{What: "covariance of all dropped rows", Value: alpha, Remedy: "raise the prior precision, or check the network's Jacobian"}
 		}
-		// Twice is enough.
+		// Orthogonalize twice: a third pass would change nothing but rounding (Parlett 1998, section 6.9).
 		for range 2 {
 			for _, v := range y.v {
 				floats.AddScaled(w, -floats.Dot(w, v), v)

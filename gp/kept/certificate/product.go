@@ -21,7 +21,7 @@ type product struct {
 	parts    [][]float64
 }
 
-// to writes M v.
+// to writes M v into dst.
 func (m *product) to(ctx context.Context, dst, v []float64) error {
 	c := m.d.outputs()
 	clear(m.outputs)
@@ -51,7 +51,7 @@ func (m *product) to(ctx context.Context, dst, v []float64) error {
 	if err != nil {
 		return err
 	}
-	// In the order of the parts, whoever computed them.
+	// Add the parts in their order, so that the sum does not depend on which worker computed which.
 	for _, part := range m.parts {
 		for i, v := range part {
 			m.params[i] -= m.variance[i] * v

@@ -81,7 +81,7 @@ func (d *dropped) covariance(ctx context.Context, at []int) (*mat.SymDense, erro
 	return sym, nil
 }
 
-// outputs returns C.
+// outputs returns the number of outputs C.
 func (d *dropped) outputs() int {
 	_, c := d.rows.Directions.Dims()
 	return c
@@ -249,7 +249,7 @@ func first(ctx context.Context, m *mat.SymDense, root []float64, within float64)
 	}
 }
 
-// roughly is the accuracy of eigenvalues that are estimates anyway.
+// roughly is the relative accuracy to which eigenvalues of the estimate Â are computed. Sampling adds a larger error.
 const roughly = 1e-4
 
 // A firstVector is the first eigenvector ŵ of the estimate of A from some draws.
