@@ -13,16 +13,22 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
 
-// nodeTensors are the floating point tensors that a file has in Constant nodes or twice.
+// nodeTensors are the floating point tensors that a file has in Constant nodes, twice, or once for several.
 type nodeTensors struct {
 	moved  []string          // from Constant nodes, now initializers
 	left   []rewrite.Literal // still in Constant nodes
 	copies []rewrite.Copy    // now computed from another tensor
+	equal  []rewrite.Equal   // stored once with others
 }
 
 // list completes the program's list of tensors by those in Constant nodes, and returns
 // warnings that name the weights among them.
 func (w *nodeTensors) list(p *graph.Program) (warnings []error) {
+	for _, e := range w.equal {
+		if i := slices.IndexFunc(p.Tensors, func(t graph.Tensor) bool { return t.Name == e.Name }); i >= 0 {
+			p.Tensors[i].Reason += fmt.Sprintf(", and the file stores it as %s, whose numbers it has", strconv.Quote(e.Of))
+		}
+	}
 	var names []string
 	for i := range p.Tensors {
 		if t := &p.Tensors[i]; slices.Contains(w.moved, t.Name) {

@@ -44,7 +44,10 @@ type Network struct {
 type ReadOptions struct {
 	Freeze []string // initializers that are not parameters
 	Learn  []string // initializers that are parameters, though by their place they would be taken for constants
-	Output string   // name of the tensor that is f, an output or the result of any node; "" is the only output
+	// Tie names tensors that are one parameter with those of equal numbers beside which the exporter stored them.
+	// Without it a tensor that an Identity node hands on is a parameter of its own: see ReadONNX.
+	Tie    []string
+	Output string // name of the tensor that is f, an output or the result of any node; "" is the only output
 
 	// Bind gives by name what the file leaves open: the size of a dimension, such as "height": "48"; one number
 	// that all elements of an input are, such as "sr": "16000" or "state": "0"; or the whole shape of an input, with
@@ -91,6 +94,10 @@ const MaxModelBytes = onnx.MaxSize
 // one too. o.Head decides otherwise, and WithHead later: what is right depends on the
 // likelihood, which a file does not say. See Head for how they are recognized.
 //
+// Exporters store tensors of equal numbers once, such as biases that are zero, and hand them on by Identity nodes. Each
+// of these is a parameter of its own, named by the node's result, unless o.Tie names it. A tensor that several nodes
+// read directly is one parameter.
+//
 // Where the metadata say that inputs were standardized outside of the network, as gpexplain train does, rows in
 // the units of the data are for Standardized(nil, nil), and a warning says so.
 //
@@ -118,7 +125,7 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 	if o == nil {
 		o = &ReadOptions{}
 	}
-	r, err := rewrite.Model(m, rewrite.Options{Output: o.Output, Bind: o.Bind})
+	r, err := rewrite.Model(m, rewrite.Options{Output: o.Output, Bind: o.Bind, Tie: o.Tie})
 	// Put the branches that nodes If take, and the turns of loops, in their place. Their conditions must be known
 	// without running the network.
 	for round := 0; err == nil && r.Conditional(); round++ {
@@ -142,7 +149,7 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 	}
 	// Make initializers of the weights in Constant nodes, and one tensor of a weight that the exporter
 	// stored twice.
-	m, inNodes := r.Model, nodeTensors{}
+	m, inNodes := r.Model, nodeTensors{equal: r.Equal}
 	if m.Graph != nil {
 		m, inNodes.moved, inNodes.left = rewrite.Constants(m, o.Freeze, o.Learn, compile.Facts)
 		m, inNodes.copies = rewrite.Copies(m, r.Number, slices.Concat(o.Freeze, o.Learn))

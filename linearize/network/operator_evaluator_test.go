@@ -293,6 +293,9 @@ func (e *evaluator) value(name string) *tensor {
 	check(do != nil, "operator %s", n.OpType)
 	for i, v := range do(e) {
 		if i < len(n.Outputs) && v != nil {
+			if own := e.theta[n.Outputs[i]]; own != nil { // a tensor that was stored with others
+				v = &tensor{shape: v.shape, data: own}
+			}
 			e.env[n.Outputs[i]] = v
 		}
 	}

@@ -72,9 +72,12 @@ func (c *compiler) convolution(x, w *value, win *graph.Window, o graph.Op, shape
 		if len(bias.shape) != 1 || bias.shape[0] != shape[1] || !c.isStatic(bias) {
 			panic(refuse("a bias of shape %v for %d channels", bias.shape, shape[1]))
 		}
-		if c.needsGrad(bias) {
+		switch {
+		case !c.needsGrad(bias):
+		case c.private(bias, 2):
 			st.Bias = bias.slot
-			tied = tied || !c.private(bias, 2)
+		default: // used elsewhere too: the weight stays a place of its own
+			win.TiedBias = true
 		}
 		args = append(args, bias)
 	}

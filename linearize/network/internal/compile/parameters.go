@@ -138,7 +138,7 @@ func (c *compiler) finish(output string) {
 			out.Reason = "does not influence the output, or only as a shape or bound"
 		}
 		if out.Parameter && in.uses > 1 {
-			out.Reason += fmt.Sprintf(", and used by %d nodes", in.uses)
+			out.Reason += fmt.Sprintf(", and tied: %d nodes use it", in.uses)
 		}
 		c.prog.Tensors = append(c.prog.Tensors, out)
 		if out.Doubtful {

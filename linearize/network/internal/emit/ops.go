@@ -144,6 +144,9 @@ func (t *tracer) backward(nd *graph.Node) {
 			t.refuse(o, "with a weight that is used elsewhere too")
 			return
 		}
+		if w.TiedBias {
+			t.add(nd.In[2], t.Sum(t.Reshape(g, -1, c, w.Cout, w.Out), 3))
+		}
 		if t.needs(nd.In[0]) {
 			dp := t.Einsum("tcgmo,gmk->tcgok", t.Reshape(g, -1, c, w.NumGroups, m, w.Out), t.kernel(nd, w, false))
 			dp = t.Reshape(dp, -1, c, w.NumGroups*w.Out*k)
@@ -155,6 +158,9 @@ func (t *tracer) backward(nd *graph.Node) {
 		if w.Tied && (t.needs(nd.In[1]) || len(nd.In) > 2 && t.needs(nd.In[2])) {
 			t.refuse(o, "with a weight that is used elsewhere too")
 			return
+		}
+		if w.TiedBias {
+			t.add(nd.In[2], t.Sum(t.Reshape(g, -1, c, w.Cin, w.In), 3))
 		}
 		if t.needs(nd.In[0]) {
 			dp := t.Reshape(t.gather(g, 3, size, patchIndex(w), 0), -1, c, w.NumGroups, w.Out, width)

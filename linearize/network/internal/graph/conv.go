@@ -114,11 +114,11 @@ func (o *Convolve) Backward(s *State, nd *Node) {
 
 // tiedGradients adds the gradients for a tied weight and bias.
 func (w *Window) tiedGradients(s *State, nd *Node) {
-	if !w.Tied {
+	if !w.Tied && !w.TiedBias {
 		return
 	}
 	for e := range s.N {
-		if s.needsGrad(nd.In[1]) {
+		if w.Tied && s.needsGrad(nd.In[1]) {
 			w.WeightGradient(s.GradAt(nd.In[1], e), s.At(nd.In[0], e), s.GradAt(nd.Out, e), s.Buffer(0, w.Scratch()), false, 1)
 		}
 		if len(nd.In) > 2 && s.needsGrad(nd.In[2]) {

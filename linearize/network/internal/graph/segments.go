@@ -143,9 +143,9 @@ func (p *Program) wayOf(g *Segment, reach []bool) way {
 	case *Dense:
 		tied = o.Tied || o.TiedBias
 	case *Convolve:
-		tied = o.Window.Tied
+		tied = o.Window.Tied || o.Window.TiedBias
 	case *ConvolveTranspose:
-		tied = o.Window.Tied
+		tied = o.Window.Tied || o.Window.TiedBias
 	default:
 		// A squared operator may serve. The static nodes that prepare its parameters must have one too, and no slot
 		// may be read twice.

@@ -19,7 +19,7 @@ type Window struct {
 	Source         []int32 // Out×Taps: the input position read, or −1 in the padding
 	ReachesPadding bool    // some element of Source is −1
 	Transposed     bool    // the layer is a ConvTranspose
-	Tied           bool    // as in Dense, for a convolution
+	Tied, TiedBias bool    // as in Dense, for a convolution
 
 	runs   []run  // of all taps, in order
 	ofTap  []int  // runs[ofTap[k]:ofTap[k+1]] belong to tap k

@@ -17,6 +17,20 @@ type Copy struct {
 // zeros and ones are equal by chance.
 const distinct = 4
 
+// several reports whether a tensor holds enough different numbers that another one is not equal by chance.
+func several(list []float64) bool {
+	var seen []float64
+	for i := 0; i < len(list) && len(seen) < distinct; i++ {
+		if !slices.Contains(seen, list[i]) {
+			seen = append(seen, list[i])
+		}
+	}
+	return len(seen) == distinct
+}
+
+// folded reports whether a name is one that PyTorch's exporter makes for the result of constant folding.
+func folded(name string) bool { return strings.HasPrefix(name, "onnx::") }
+
 // Copies returns a model in which a weight that the exporter stored twice, the second time
 // transposed or in another shape, is read from the first. PyTorch stores a tied weight so
 // where it folds constants, with a name "onnx::…" for the copy. The names in apart are left.
@@ -28,14 +42,8 @@ func Copies(m *onnx.Model, number map[*onnx.Node]int, apart []string) (*onnx.Mod
 	all, copies := newNames(m.Graph), []Copy(nil)
 	for _, t := range m.Graph.Initializers {
 		var n *onnx.Node
-		if strings.HasPrefix(t.Name, "onnx::") && t.Type.IsFloat() && !slices.Contains(apart, t.Name) {
-			var seen []float64 // different numbers
-			for i := 0; i < len(t.Floats) && len(seen) < distinct; i++ {
-				if !slices.Contains(seen, t.Floats[i]) {
-					seen = append(seen, t.Floats[i])
-				}
-			}
-			for i := 0; i < len(m.Graph.Initializers) && len(seen) == distinct && n == nil; i++ {
+		if folded(t.Name) && t.Type.IsFloat() && !slices.Contains(apart, t.Name) && several(t.Floats) {
+			for i := 0; i < len(m.Graph.Initializers) && n == nil; i++ {
 				n = from(t, m.Graph.Initializers[i])
 			}
 		}
@@ -67,7 +75,7 @@ func Copies(m *onnx.Model, number map[*onnx.Node]int, apart []string) (*onnx.Mod
 // or nil. A tensor of the same shape is another one that began with the same numbers.
 func from(t, of *onnx.Tensor) *onnx.Node {
 	square := len(t.Dims) == 2 && t.Dims[0] == t.Dims[1]
-	if of.Type != t.Type || len(of.Floats) != len(t.Floats) || strings.HasPrefix(of.Name, "onnx::") ||
+	if of.Type != t.Type || len(of.Floats) != len(t.Floats) || folded(of.Name) ||
 		slices.Equal(of.Dims, t.Dims) && !square {
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 type Options struct {
 	Output string            // name of a tensor; "" is the only output
 	Bind   map[string]string // sizes of open dimensions and values of inputs: see bind
+	Tie    []string          // names and patterns of tensors that are one although an Identity node hands them on: see equals
 }
 
 // A Rewritten is a model that was changed.
@@ -23,8 +24,9 @@ type Rewritten struct {
 	Model *onnx.Model // shares memory with the file's, which does not change
 	// Number is the place of each node in the file: that of the node in whose place it is.
 	Number map[*onnx.Node]int
-	Taken  *Taken // nil where f is the output
-	left   int    // nodes that branches and turns of loops may still have
+	Taken  *Taken  // nil where f is the output
+	Equal  []Equal // tensors that the exporter stored with others
+	left   int     // nodes that branches and turns of loops may still have
 	loops  map[*onnx.Node]*loop
 }
 
@@ -40,6 +42,9 @@ func Model(m *onnx.Model, o Options) (*Rewritten, error) {
 		return nil, err
 	}
 	out.Model.Functions = nil
+	if out.Equal, err = equals(out.Model, m.Graph, o.Tie, out.Number); err != nil {
+		return nil, err
+	}
 	out.Model.Graph = bags(out.Model.Graph, out.Number)
 	plain(out.Model, out.Number)
 	if err := bind(out.Model, o.Bind, out.Number); err != nil {
