@@ -48,6 +48,9 @@ func Check(m *Model, d *Data, o *FitOptions, file string) error {
 // checked returns the options after checking them without opening a file.
 func checked(m *Model, d *Data, o *FitOptions, file string) (*asked, error) {
 	s := &asked{Model: *m, Data: *d, Fit: *o, posterior: file}
+	if o.Structure == "last-layer" && len(m.Layers) == 0 {
+		s.Model.Layers = []string{LastLayer} // of other layers it needs no Jacobian
+	}
 	if d.X != nil {
 		var err error
 		if s.rows, err = held(d, m.Network); err != nil {

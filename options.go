@@ -10,10 +10,17 @@ import (
 
 // A Model names a trained network. The zero value is the built-in one, which tells the digits 4 and 9 apart.
 type Model struct {
-	File          string           // an ONNX file
-	Network       *network.Network // in place of a file, which network.ReadONNX or Sequential makes
-	Freeze, Learn []string         // names of tensors that are no parameters, or are though they look like constants
-	Output        string           // name of the tensor of a file that is the output f; "" is the only output
+	File    string           // an ONNX file
+	Network *network.Network // in place of a file, which network.ReadONNX or Sequential makes
+	// Layers names the layers whose tensors alone are parameters: LastLayer, numbers of layers as Inspect has them, or
+	// names of tensors or layers; nil is all. What is computed before them is computed once for each row.
+	Layers []string
+	// Freeze and Learn name tensors that are no parameters, or are though they look like constants. In these and in
+	// Layers, * stands for any characters and ? for one.
+	Freeze, Learn []string
+	// Tie names tensors that are one parameter with those beside which the exporter stored them, for their equal numbers.
+	Tie    []string
+	Output string // name of the tensor of a file that is the output f; "" is the only output
 	// Bind sets, by name, what a file leaves open: the size of a dimension, the one number that fills an input,
 	// or the shape of an input. It works as network.ReadOptions.Bind does.
 	Bind map[string]string
@@ -21,6 +28,9 @@ type Model struct {
 	// between them, or ranges of numbers such as 0-9. By default the inputs take the columns in order.
 	InputColumns map[string]string
 }
+
+// LastLayer is the entry of Model.Layers that chooses the last layer.
+const LastLayer = network.LastLayer
 
 // Data say where rows are. The zero value is the built-in synthetic digits.
 type Data struct {

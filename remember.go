@@ -26,8 +26,10 @@ import (
 // them again. Paths are absolute.
 type remembered struct {
 	Model  string      `json:"model"` // "" is the built-in network
+	Layers []string    `json:"layers,omitempty"`
 	Freeze []string    `json:"freeze,omitempty"`
 	Learn  []string    `json:"learn,omitempty"`
+	Tie    []string    `json:"tie,omitempty"`
 	Output string      `json:"output,omitempty"` // a tensor; "" is the only output
 	Bind   []string    `json:"bind,omitempty"`
 	Column []string    `json:"input_columns,omitempty"`
@@ -93,11 +95,12 @@ func cutFirst(text string) (name, value string) {
 }
 
 // ofModel lists the settings that, with another value, make another network of the same file.
-var ofModel = []string{"output", "bind", "freeze", "learn"}
+var ofModel = []string{"output", "bind", "layers", "freeze", "learn", "tie"}
 
 // places returns the places of the settings that are remembered unchanged.
 func (r *remembered) places(f *asked) []place {
-	return []place{placed("output", &r.Output, &f.Model.Output), placedMap("bind", network.CutBinding, &r.Bind, &f.Model.Bind), placed("freeze", &r.Freeze, &f.Model.Freeze), placed("learn", &r.Learn, &f.Model.Learn),
+	return []place{placed("output", &r.Output, &f.Model.Output), placedMap("bind", network.CutBinding, &r.Bind, &f.Model.Bind), placed("layers", &r.Layers, &f.Model.Layers), placed("freeze", &r.Freeze, &f.Model.Freeze),
+		placed("learn", &r.Learn, &f.Model.Learn), placed("tie", &r.Tie, &f.Model.Tie),
 		placedMap("input-columns", cutFirst, &r.Column, &f.Model.InputColumns), placed("target", &r.Target, &f.Data.Target), placed("id", &r.ID, &f.Data.ID), placed("row-weights", &r.Weigh, &f.Data.RowWeights)}
 }
 

@@ -53,11 +53,13 @@ func readModel(ctx context.Context, c *job.Job, a *asked) (*trainedModel, error)
 	if a.network != nil {
 		m.Name, held = a.posterior, a.network
 	}
-	o := &network.ReadOptions{Freeze: f.Freeze, Learn: f.Learn, Output: f.Output, Bind: f.Bind, MaxMemory: a.Fit.Memory}
+	o := &network.ReadOptions{Layers: f.Layers, Freeze: f.Freeze, Learn: f.Learn, Tie: f.Tie, Output: f.Output, Bind: f.Bind, MaxMemory: a.Fit.Memory}
 	var err error
 	switch {
 	case f.Network != nil:
-		m.Name, m.Net = "the network", f.Network
+		if m.Name, m.Net = "the network", f.Network; len(f.Layers) > 0 {
+			m.Net, err = f.Network.WithLayers(f.Layers...)
+		}
 	case f.File == "":
 		m.Net, err = network.ReadONNX(bytes.NewReader(held), o)
 	default:

@@ -27,7 +27,7 @@ type group struct {
 var groups = []group{
 	{"The model and its data",
 		"model data target weight-decay",
-		"output bind input-columns outputs classes class-names id row-weights train-count train-index split test-data valid-data likelihood class-weights label-smoothing noise-variance prior-precision prior freeze learn " +
+		"output bind input-columns outputs classes class-names id row-weights train-count train-index split test-data valid-data likelihood class-weights label-smoothing noise-variance prior-precision prior layers last-layer freeze learn tie " +
 			"standardize input-mean input-sd target-mean target-sd"},
 	{"The rows", "index input", "test-index all invert"},
 	{"The posterior", "posterior method", "inducing within certify select at refit tune-prior calibrate structure predictive inducing-file select-only"},

@@ -39,7 +39,7 @@ read of any model.`,
 		flags: func(c *cobra.Command) {
 			c.Flags().BoolVar(&operators, "operators", false, "list the ONNX operators that are read, without a model")
 		},
-		rules: []flags.Rule{flags.Not("operators", ", which lists what is read of any model; leave it out", "model", "freeze", "learn", "output", "bind")},
+		rules: []flags.Rule{flags.Not("operators", ", which lists what is read of any model; leave it out", "model", "layers", "last-layer", "freeze", "learn", "tie", "output", "bind")},
 		run: func(ctx context.Context, c *console.Console) error {
 			if operators {
 				// Print the operators that are read.
@@ -84,7 +84,7 @@ read of any model.`,
 			}
 			return inspectionText(c.Out, x)
 		},
-		only: []string{"operators", "model", "freeze", "learn", "output", "bind", "max-memory", "json", "strict", "quiet", "verbose", "profile", "workers"},
+		only: []string{"operators", "model", "layers", "last-layer", "freeze", "learn", "tie", "output", "bind", "max-memory", "json", "strict", "quiet", "verbose", "profile", "workers"},
 	}
 	return v.command(con, &common)
 }

@@ -52,7 +52,8 @@ var Table = []Option{
 		Help: "answer even where the outputs are those of the classes in another order, which is an error otherwise"},
 	{Name: "form", Values: []string{"refit", "held-sites", "linear-gaussian", "at-theta"}},
 	{Name: "freeze", Go: "Model.Freeze",
-		Help: "tensors of the model that are not parameters, as inspect names them: `NAME,...`"},
+		Help: "tensors of the model that are not parameters, as inspect names them: `NAME,...`, in which * stands for " +
+			"any characters and ? for one"},
 	{Name: "g-prior"},
 	{Name: "host"},
 	{Name: "id", Go: "Data.ID", Python: "ids",
@@ -85,9 +86,14 @@ var Table = []Option{
 	{Name: "label-smoothing", Go: "LabelSmoothing", Kept: true,
 		Help: "label smoothing `X` in the loss of the training, ε of the shares (1−ε)y + ε/C of C classes as PyTorch has " +
 			"it; the posterior is fitted to that loss (default the model's)"},
+	{Name: "last-layer", Go: "Model.Layers",
+		Help: "the same as --layers last"},
+	{Name: "layers", Go: "Model.Layers",
+		Help: "layers of the model whose tensors alone are parameters, `LAYER,...`: last, numbers as inspect has them, or " +
+			"names of tensors or layers, such as 'layer4.*' or '*lora*'; what is before them is computed once for each row"},
 	{Name: "learn", Go: "Model.Learn",
 		Help: "tensors of the model that are parameters, though they were taken for constants, as inspect names them: " +
-			"`NAME,...`"},
+			"`NAME,...`, with * and ? as in --freeze, before which they go"},
 	{Name: "likelihood", Go: "Likelihood", Values: []string{"gaussian", "bernoulli", "categorical", "poisson", "negative-binomial:R", "heteroscedastic"}, Kept: true,
 		Help: "`NAME` of the likelihood: gaussian, bernoulli of two classes or of labels of which a row has any number, " +
 			"categorical, poisson, negative-binomial:R of counts with the variance μ + μ²/R, or heteroscedastic, whose " +
@@ -177,6 +183,9 @@ var Table = []Option{
 		Help: "deviation `X` of those targets"},
 	{Name: "test-data", Go: "Data.TestFile",
 		Help: "take the test rows of a CSV file from a second `FILE`"},
+	{Name: "tie", Go: "Model.Tie",
+		Help: "tensors of the model that are one parameter with those that the file stores in the same place for their equal " +
+			"numbers, `NAME,...` as inspect has them; without it they are parameters of their own"},
 	{Name: "top", Go: "ExplainOptions.Top", Member: "top"},
 	{Name: "train-count", Go: "Data.TrainCount", Kept: true,
 		Help: "train on the first `N` kept rows (default all, or those that the model records)"},

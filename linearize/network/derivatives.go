@@ -41,7 +41,7 @@ func (n *Network) newDerivatives(b Backpropagation, rooted bool) *Derivatives {
 	d.size = max(1, min(n.prog.Chunk, ggnFloats/max(1, d.plan.Floats)))
 	d.parts, d.values = make([][2][]float64, wave), make([]float64, wave)
 	for range runtime.GOMAXPROCS(0) {
-		s := graph.NewState(n.prog, n.static)
+		s := n.newState(n.static)
 		d.states = append(d.states, s)
 		d.back = append(d.back, graph.NewBackpropagator(d.plan, s, d.squared))
 	}

@@ -39,6 +39,7 @@ type OperatorCount struct {
 type ParamInfo struct {
 	linearize.Param
 	Block string // "Outer", "Conv", "Embedding" or "Full"
+	Layer int    // its number, from 1 on in the order in which the layers run
 }
 
 // Describe lists what the network is made of, without running it.
@@ -65,8 +66,9 @@ func (n *Network) Describe() Description {
 	for _, slot := range p.Full {
 		kinds[p.Params[p.Slots[slot].Param].Offset] = "Full"
 	}
-	for _, prm := range n.Params() {
-		d.Params = append(d.Params, ParamInfo{Param: prm, Block: kinds[prm.Offset]})
+	layers := n.layerNumbers()
+	for i, prm := range n.Params() {
+		d.Params = append(d.Params, ParamInfo{Param: prm, Block: kinds[prm.Offset], Layer: layers[i]})
 	}
 	d.Fixed = n.constants()
 	for _, t := range p.Tensors {

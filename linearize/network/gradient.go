@@ -50,6 +50,15 @@ type gradientSum struct {
 	norms  *graph.Minibatch // of a program with batch normalization
 }
 
+// newGradientSum returns the gradientSum of the network itself.
+func (n *Network) newGradientSum() *gradientSum {
+	g := newGradientSum(n.prog, n.static)
+	for _, s := range g.states {
+		s.Features = n.features
+	}
+	return g
+}
+
 // newGradientSum returns the gradientSum of a program at the static values of some
 // parameters.
 func newGradientSum(p *graph.Program, static [][]float64) *gradientSum {
@@ -176,7 +185,7 @@ func (n *Network) VJP(ctx context.Context, dst []float64, x, u *mat.Dense) error
 		return err
 	}
 	clear(dst)
-	_, err := newGradientSum(n.prog, n.static).add(ctx, dst, x, func(seed, _ []float64, lo, hi int) (float64, error) {
+	_, err := n.newGradientSum().add(ctx, dst, x, func(seed, _ []float64, lo, hi int) (float64, error) {
 		for i := lo; i < hi; i++ {
 			copy(seed[(i-lo)*c:], u.RawRowView(i))
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network/internal/compile"
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
@@ -19,6 +20,29 @@ type nodeTensors struct {
 	left   []rewrite.Literal // still in Constant nodes
 	copies []rewrite.Copy    // now computed from another tensor
 	equal  []rewrite.Equal   // stored once with others
+}
+
+// named returns the names of o.Freeze and o.Learn, with those in the place of patterns.
+func named(g *onnx.Graph, o *ReadOptions) (freeze, learn []string, err error) {
+	all := rewrite.Floats(g)
+	expand := func(do string, list, apart []string) (out []string, err error) {
+		for _, entry := range list {
+			if !strings.ContainsAny(entry, "*?") || slices.Contains(all, entry) {
+				out = append(out, entry)
+				continue
+			}
+			names, err := rewrite.Select(do, []string{entry}, all)
+			if err != nil {
+				return nil, fmt.Errorf("network: %w", err)
+			}
+			out = append(out, slices.DeleteFunc(names, func(name string) bool { return slices.Contains(apart, name) })...)
+		}
+		return out, nil
+	}
+	if learn, err = expand("learn", o.Learn, nil); err == nil {
+		freeze, err = expand("freeze", o.Freeze, learn)
+	}
+	return freeze, learn, err
 }
 
 // list completes the program's list of tensors by those in Constant nodes, and returns

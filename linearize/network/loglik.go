@@ -35,7 +35,7 @@ type statistics struct{ mean, variance []float64 }
 // LogLik returns the log likelihood of the network as it is used, without Dropout and
 // with the running statistics of its normalizations.
 func (n *Network) LogLik(loss Loss) *LogLik {
-	return &LogLik{net: n, sum: newGradientSum(n.prog, n.static), loss: loss}
+	return &LogLik{net: n, sum: n.newGradientSum(), loss: loss}
 }
 
 // TrainingLogLik returns the log likelihood of the network as it acts in training. Each

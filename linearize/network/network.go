@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/funcgp/funcgp/internal/memory"
 	"github.com/funcgp/funcgp/internal/onnx"
 	"github.com/funcgp/funcgp/linearize"
 	"github.com/funcgp/funcgp/linearize/network/head"
@@ -30,7 +31,8 @@ type Network struct {
 	read     ReadOptions // what is a parameter, and what becomes of the head
 	inNodes  nodeTensors
 	theta    []float64
-	static   [][]float64 // EvalStatic of theta
+	static   [][]float64     // EvalStatic of theta
+	features *graph.Features // of inputs, of the layers before the parameters; nil holds none
 	warnings []error
 	metadata map[string]string
 	double   bool                              // to be written as float64
@@ -42,8 +44,12 @@ type Network struct {
 
 // ReadOptions says how a model is read. The zero value is the default.
 type ReadOptions struct {
-	Freeze []string // initializers that are not parameters
-	Learn  []string // initializers that are parameters, though by their place they would be taken for constants
+	// Freeze names initializers that are not parameters, and Learn those that are, though by their place they would be
+	// taken for constants. In both, * in a name stands for any characters and ? for one; Learn goes before such a Freeze.
+	Freeze, Learn []string
+	// Layers names the layers whose tensors alone are parameters, nil for all: LastLayer, numbers of layers as Describe
+	// has them, or names of tensors or layers, in which * and ? stand for others as in Freeze.
+	Layers []string
 	// Tie names tensors that are one parameter with those of equal numbers beside which the exporter stored them.
 	// Without it a tensor that an Identity node hands on is a parameter of its own: see ReadONNX.
 	Tie    []string
@@ -149,13 +155,25 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 	}
 	// Make initializers of the weights in Constant nodes, and one tensor of a weight that the exporter
 	// stored twice.
-	m, inNodes := r.Model, nodeTensors{equal: r.Equal}
+	m, inNodes, read := r.Model, nodeTensors{equal: r.Equal}, *o
+	read.Layers, read.Tie = nil, nil
 	if m.Graph != nil {
-		m, inNodes.moved, inNodes.left = rewrite.Constants(m, o.Freeze, o.Learn, compile.Facts)
+		if read.Freeze, read.Learn, err = named(m.Graph, o); err != nil {
+			return nil, err
+		}
+		m, inNodes.moved, inNodes.left = rewrite.Constants(m, read.Freeze, read.Learn, compile.Facts)
 		m, inNodes.copies = rewrite.Copies(m, r.Number, slices.Concat(o.Freeze, o.Learn))
+		read.Freeze = slices.DeleteFunc(read.Freeze, func(name string) bool {
+			return slices.ContainsFunc(inNodes.copies, func(c rewrite.Copy) bool { return c.Name == name })
+		})
 		m = rewrite.Distinct(m, r.Number)
 	}
-	n, err := compiled(m, r.Number, *o, inNodes)
+	n, err := compiled(m, r.Number, read, inNodes)
+	if err == nil && len(o.Layers) > 0 {
+		if read, err = n.chosen(o.Layers); err == nil {
+			n, err = compiled(m, r.Number, read, inNodes)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -193,11 +211,16 @@ func compiled(m *onnx.Model, number map[*onnx.Node]int, o ReadOptions, inNodes n
 	warnings := append(r.Warnings, inNodes.list(r.Program)...)
 	n := &Network{model: m, prog: r.Program, graph: r.Graph, head: r.Head, read: o, inNodes: inNodes, theta: r.Theta, static: r.Program.EvalStatic(r.Theta), warnings: warnings, metadata: map[string]string{}}
 	n.print = sync.OnceValue(n.fingerprint)
+	n.features = graph.NewFeatures(n.prog, memory.Budget(o.MaxMemory)/featureShare)
 	for _, e := range m.Metadata {
 		n.metadata[e.Key] = e.Value
 	}
 	return n, nil
 }
+
+// featureShare is the part of the memory that may be taken which the results of the layers before the parameters take
+// at most.
+const featureShare = 16
 
 // Dims returns D inputs, C outputs and P parameters.
 func (n *Network) Dims() (d, c, p int) { return n.prog.D, n.prog.C, n.prog.P }

@@ -117,7 +117,7 @@ const epsilon = 1.0 / (1 << 52)
 // MulTransVecTo implements linearize.Products.
 func (p *products) MulTransVecTo(ctx context.Context, dst, u []float64) error {
 	if p.sum == nil {
-		p.sum = newGradientSum(p.net.prog, p.net.static)
+		p.sum = p.net.newGradientSum()
 	}
 	clear(dst)
 	c := p.net.prog.C

@@ -75,6 +75,23 @@ func contiguousRows(x *mat.Dense, lo, hi int) []float64 {
 	return out
 }
 
+// newState returns memory to run the network with these values of static slots.
+func (n *Network) newState(static [][]float64) *graph.State {
+	s := graph.NewState(n.prog, static)
+	s.Features = n.features
+	return s
+}
+
+// FeaturesHeld says what is held of the part of the network before its parameters, such as the layers that
+// ReadOptions.Freeze or Layers leave out: the width of its results, of how many inputs they are held, and how often it
+// was computed for an input. All are 0 where nothing is held.
+func (n *Network) FeaturesHeld() (width, held, computed int) {
+	if n.features == nil {
+		return 0, 0, 0
+	}
+	return n.features.Held()
+}
+
 // eachChunk runs the network forward on every chunk of x and calls do with the
 // state and the chunk's rows, on all workers. The chunks do not depend on the
 // number of processors.
@@ -83,7 +100,7 @@ func (n *Network) eachChunk(ctx context.Context, x *mat.Dense, do func(s *graph.
 	states := make([]*graph.State, runtime.GOMAXPROCS(0))
 	return par.DoWorker(ctx, len(states), par.Tiles(rows, n.prog.Chunk), func(w, i int) error {
 		if states[w] == nil {
-			states[w] = graph.NewState(n.prog, n.static)
+			states[w] = n.newState(n.static)
 		}
 		lo, hi := par.Bounds(i, rows, n.prog.Chunk)
 		states[w].Forward(contiguousRows(x, lo, hi), hi-lo)

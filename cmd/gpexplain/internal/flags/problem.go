@@ -36,6 +36,7 @@ type Common struct {
 	Process
 
 	bind, inputColumns                       []string // NAME=VALUE
+	lastLayer                                bool
 	classes, classNames                      string
 	inputMean, inputSD, targetMean, targetSD string
 }
@@ -80,6 +81,11 @@ func Problem(c *cobra.Command, con *console.Console, s *Common, withModel bool) 
 	OptionalFloat(c, &o.NoiseVariance, "noise-variance")
 	f.StringSliceVar(&s.Model.Freeze, "freeze", nil, help("freeze"))
 	f.StringSliceVar(&s.Model.Learn, "learn", nil, help("learn"))
+	if withModel {
+		f.StringSliceVar(&s.Model.Layers, "layers", nil, help("layers"))
+		f.BoolVar(&s.lastLayer, "last-layer", false, help("last-layer"))
+		f.StringSliceVar(&s.Model.Tie, "tie", nil, help("tie"))
+	}
 	// What was done to inputs and targets outside the network
 	f.StringVar(&o.Standardize, "standardize", "", help("standardize"))
 	f.StringVar(&s.inputMean, "input-mean", "", help("input-mean"))
@@ -200,6 +206,9 @@ func CheckProblem(c *cobra.Command, s *Common) error {
 		return job.Usagef("{workers=%d} must be 1 to %d", s.workers, mostWorkers)
 	case set.Changed("train-count") && s.Data.TrainCount < 1:
 		return job.Usagef("{train-count=%d} must be at least 1", s.Data.TrainCount)
+	}
+	if s.lastLayer {
+		s.Model.Layers = append(s.Model.Layers, funcgp.LastLayer)
 	}
 	o := &s.Fit
 	var err error

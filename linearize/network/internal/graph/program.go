@@ -174,7 +174,10 @@ type State struct {
 	scratch [4][]float64
 	// Team says that products of dense layers may run on several goroutines, because no other chunk runs at the
 	// same time. The results have the same bits.
-	Team   bool
+	Team bool
+	// Features holds what nodes before the parameters computed; nil computes it anew.
+	Features *Features
+
 	places map[int][]float64     // memory of SiteBuffer, for each place
 	argmax map[int]*argmax       // by slot
 	bad    *linearize.IndexError // of the first example of the chunk that reads outside a table
@@ -281,8 +284,21 @@ func sized(buf []float64, n int) []float64 {
 
 // Forward runs the program on n examples, whose inputs are one after the other in x.
 func (s *State) Forward(x []float64, n int) {
+	if s.Features != nil {
+		s.Features.forward(s, x, n)
+		return
+	}
 	s.Start(x, n)
 	s.forwardNodes(0, len(s.Program.Nodes))
+}
+
+// forwardOf runs the nodes that of chooses.
+func (s *State) forwardOf(of func(i int) bool) {
+	for i := range s.Program.Nodes {
+		if of(i) {
+			s.forwardNodes(i, i+1)
+		}
+	}
 }
 
 // Start prepares the memory for n examples, whose inputs are one after the other in x.

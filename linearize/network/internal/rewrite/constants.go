@@ -137,6 +137,21 @@ func newStorage(g *onnx.Graph) *storage {
 	return s
 }
 
+// Floats lists the names of the floating point tensors that a graph stores.
+func Floats(g *onnx.Graph) (names []string) {
+	for _, t := range g.Initializers {
+		if t.Type.IsFloat() {
+			names = append(names, t.Name)
+		}
+	}
+	for _, n := range g.Nodes {
+		if literal(n) != nil {
+			names = append(names, n.Outputs[0])
+		}
+	}
+	return names
+}
+
 // literal returns the floating point tensor that a Constant node holds, or nil.
 func literal(n *onnx.Node) *onnx.Tensor {
 	if n.OpType != "Constant" || n.Domain != "" && n.Domain != "ai.onnx" || len(n.Outputs) != 1 || n.Outputs[0] == "" || len(n.Attributes) != 1 {
