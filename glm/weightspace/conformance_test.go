@@ -444,3 +444,22 @@ func TestHeteroscedasticRefitsAgree(t *testing.T) {
 	agrees("weight space", weights)
 	require.InDelta(t, exact.EvidenceRefit().Value, weights.EvidenceRefit().Value, 1e-7)
 }
+
+// The posterior over the last layer of a network is that over all parameters of the network that has no others.
+func TestLastLayerIsANetworkOfIt(t *testing.T) {
+	net := testref.Must(network.Sequential(network.Shape{3}, network.Dense{Units: 40}, network.Tanh, network.Dense{Units: 40}, network.Tanh, network.Dense{Units: 2}))(t)
+	last := testref.Must(net.WithLayers(network.LastLayer))(t)
+	rng := rand.New(rand.NewPCG(9, 9))
+	x := mat.NewDense(15, 3, nil)
+	x.Apply(func(_, _ int, _ float64) float64 { return rng.NormFloat64() }, x)
+	var f, cov [2]mat.Dense
+	for i, of := range []*network.Network{net, last} {
+		train := testref.Must(of.Linearize(t.Context(), x))(t)
+		q := newStructureProblem(t, "last layer", train, train.Slice(0, 4), glm.Categorical{}, "")
+		q.theta, q.prior = of.Theta(), testref.Must(ntk.NewIsotropic(1, nil))(t)
+		w := q.fit(t, []weightspace.Structure{weightspace.LastLayer, weightspace.Full}[i], train, nil)
+		require.NoError(t, w.PredictTo(t.Context(), &f[i], &cov[i], q.test))
+	}
+	testref.RequireClose(t, f[1].RawMatrix().Data, f[0].RawMatrix().Data, 1e-12, "mean")
+	testref.RequireClose(t, cov[1].RawMatrix().Data, cov[0].RawMatrix().Data, 1e-8, "covariance")
+}

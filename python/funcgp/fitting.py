@@ -48,8 +48,10 @@ def fit(
     target_mean: Optional[float] = None,
     target_sd: Optional[float] = None,
     outputs: Optional[Sequence[Any]] = None,
+    layers: Union[None, int, str, Sequence[Union[int, str]]] = None,
     freeze: Optional[Sequence[str]] = None,
     learn: Optional[Sequence[str]] = None,
+    tie: Optional[Sequence[str]] = None,
     output: Optional[str] = None,
     bind: Optional[Mapping[str, Any]] = None,
     seed: Optional[int] = None,
@@ -75,6 +77,7 @@ def fit(
                   largest lower bound on the evidence, which is evidence()["elbo"]
     target_names  names of the targets (default those of a Series or DataFrame y)
     row_weights   of the rows in the loss, numbers of 0 or more: a row of weight 2 counts as two equal rows
+    layers        whose tensors alone are parameters: "last", numbers of layers, or names, such as ["layer4.*", "fc"]
     output, bind  of an ONNX file: the tensor to take, and what is open, such as {"height": 48, "sr": 16000, "state": 0}
     progress      shows what is done by tqdm (default where that is installed)
 
@@ -98,7 +101,9 @@ def fit(
         target_mean=target_mean,
         target_sd=target_sd,
         outputs=outputs,
+        layers=layers,
         learn=learn,
+        tie=tie,
         output=output,
         seed=seed,
         workers=workers,
