@@ -16,7 +16,7 @@ type Subtotal struct {
 // Sum returns the sum of all terms of the group.
 func (s Subtotal) Sum() float64 { return s.Positive + s.Negative }
 
-// A CurvePoint is the sum of a number of terms, the largest in size.
+// A CurvePoint gives the sums over the terms that are largest in absolute value.
 type CurvePoint struct {
 	Terms int     // the number of terms, 0 to N
 	Sum   float64 // Σ v of these terms
@@ -63,9 +63,9 @@ func (s subtotals) values() []Subtotal {
 	return list
 }
 
-// curve returns the sums of the largest terms: after each of the first 32, then at
-// numbers that grow by a twentieth, and after all. It sorts the terms, equal ones in
-// the data's order.
+// curve returns cumulative sums of the terms, largest in absolute value first: after each of the
+// first 32, then at counts that grow by a twentieth, and after the last. It sorts terms in place;
+// equal sizes keep the data's order.
 func curve(terms []float64) []CurvePoint {
 	if terms == nil {
 		return nil

@@ -20,7 +20,7 @@ func (e *Explainer) combines(q gp.Cross) (gp.CombinedCross, bool) {
 	return c, ok && e.c > 2 && !e.options.All && e.options.Similar == 0
 }
 
-// listed holds, for each listed training example, where it is listed.
+// listed maps the index of a training example to the places where it is listed.
 type listed map[int][]listing
 
 // A listing is a candidate that the tally w of test row t lists.
@@ -40,7 +40,7 @@ func (e *Explainer) complete(ctx context.Context, cross gp.Cross, work [][]tally
 		for k := range work[t] {
 			w := &work[t][k]
 			for _, kept := range []*top{&w.top, &w.plus, &w.minus, &w.similar} {
-				// Add the candidates that are kept of tally w of test row t.
+				// Add the candidates that one list of tally w keeps.
 				for i := range kept.heap {
 					c := &kept.heap[i]
 					l[c.index] = append(l[c.index], listing{t, w, c})

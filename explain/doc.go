@@ -35,23 +35,23 @@
 // similarity is the posterior correlation between the test row and a training
 // example. Both come from Dual.InfluenceTo. A sparse posterior gives the part of
 // a training example's covariance that its inducing examples explain. Where an
-// example nearly fixes the function by itself, rounding loses I − RᵀhR. An exact
-// posterior then computes the removal from its factor, and for the others it is
-// NaN (gp.RemovalFrom).
+// example nearly fixes the function by itself, rounding loses I − RᵀhR. An exact posterior then
+// computes the removal from its factor; other posteriors give NaN (gp.RemovalFrom).
 //
 // # Error bars and layers
 //
-// Options.ErrorBars adds to every listed term how much the example takes off the posterior
-// variance at the test row. The same number is the variance of the term over labels of the
-// example drawn anew from what the others predict for it, so its root is the term's error
-// bar (Term.SD), and a term beyond two of them is marked (Term.Distinguishable).
-// Options.Layers splits terms and sum by groups of parameters, with κ = Σ_g κ_g (E10).
+// Options.ErrorBars adds to every listed term how much the example reduces the posterior variance
+// at the test row. The same number is the variance of the term if the label of the example were
+// drawn anew from what the other examples predict for it. Its square root is therefore the error
+// bar of the term (Term.SD), and a term larger than two error bars is marked
+// (Term.Distinguishable). Options.Layers splits terms and sum by groups of parameters, with
+// κ = Σ_g κ_g (E10).
 //
 // # Several networks
 //
-// MeanOf explains the mean output of networks that were trained apart, from the explanation
-// of the same row by each. Its sum closes too, and how a term varies over the networks is
-// the error bar of another training (Term.Networks).
+// MeanOf explains the mean output of separately trained networks, from the explanation of the same
+// row by each of them. Its terms add up as well, and their spread over the networks is the error
+// bar for training again (Term.Networks).
 //
 // # Work
 //
@@ -65,6 +65,6 @@
 // # Memory
 //
 // Training examples are read tile by tile; a bounded heap keeps the largest
-// terms. Nothing of size T×N is held unless Options.All is set. The memory of the
+// terms. Numbers of size T×N are held only for Options.All, Curve and Layers. The memory of the
 // posterior's gp.Cross comes on top.
 package explain

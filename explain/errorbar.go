@@ -17,9 +17,9 @@ import (
 // The labels enter C(x*,x_i) b_i (E14) through b_i alone: at fixed sites C does not depend on
 // them, and b_i does not depend on the labels of other examples. So the question is how
 // much b_i would differ had the label of example i been drawn anew, from what the other
-// examples predict for it. They say that f(x_i) has the mean and covariance of
-// leave-one-out, mean_−i and cov_−i (E17). A label tells of f(x_i) with the noise Λ_i⁻¹, so
-// the pseudo-observation b_i = Λ_i(z_i − m_i) has z_i ~ N(mean_−i, cov_−i + Λ_i⁻¹), and
+// examples predict for it. They predict f(x_i) with the leave-one-out mean and covariance, mean_−i
+// and cov_−i (E17). A label observes f(x_i) with noise covariance Λ_i⁻¹, so the pseudo-observation
+// b_i = Λ_i(z_i − m_i) has z_i ~ N(mean_−i, cov_−i + Λ_i⁻¹), and
 //
 //	V_i = cov b_i = Λ_i(cov_−i + Λ_i⁻¹)Λ_i = Λ_i + Λ_i cov_−i Λ_i.
 //
@@ -29,16 +29,17 @@ import (
 //	                                    = v_−i(x*) − v(x*),
 //
 // which is how much larger the posterior variance at x* is without the example, at the
-// same sites. This is the law of total variance: what a label takes off the variance is
-// how much it may move the mean. V_i is found as the sum of two nonnegative matrices, so
-// it keeps its digits where the leverage of the example is near 1 or its Λ_i singular.
+// same sites. This is the law of total variance: the amount by which a label reduces the variance
+// is the variance of the mean over its values. V_i is computed as the sum of two positive
+// semidefinite matrices, so it stays accurate where the leverage of the example is near 1 or its
+// Λ_i singular.
 //
 // Where Λ_i is −∂²log p/∂f² and the likelihood a natural exponential family (Bernoulli,
 // categorical, Poisson, Gaussian), the residual of a label drawn given f has the covariance
 // Λ_i exactly; the normal predictive of f(x_i) is that of the Laplace approximation.
 
-// A pseudoCovariance is a posterior that uses less of the covariance of its training
-// examples than LeaveOneOutTo gives.
+// A pseudoCovariance is a posterior that computes V_i itself, because its terms use only a part of
+// the covariance that LeaveOneOutTo gives. A sparse posterior is one.
 type pseudoCovariance interface {
 	// PseudoCovarianceTo writes V_i of the n examples x at these rows of Data, n·C×C.
 	PseudoCovarianceTo(ctx context.Context, v *mat.Dense, rows []int, x *linearize.Batch) error
@@ -78,7 +79,7 @@ func (e *Explainer) knowSpread(ctx context.Context, need []bool) error {
 			}
 		}
 		for j, i := range rows {
-			if e.spreadKnown[i] { // and other goroutines read it
+			if e.spreadKnown[i] { // other goroutines may be reading it
 				continue
 			}
 			copy(e.spreads[i*e.c*e.c:(i+1)*e.c*e.c], rowsOf(v, j*e.c, e.c))
@@ -105,13 +106,12 @@ func (e *Explainer) reduction(i int, cross []float64) float64 {
 }
 
 // SD is the standard deviation of Value over labels of the example drawn anew from what
-// the other examples predict for it: the square root of VarianceReduction. NaN where that
-// is.
+// the other examples predict for it: the square root of VarianceReduction. It is NaN where
+// VarianceReduction is.
 func (t *Term) SD() float64 { return math.Sqrt(t.VarianceReduction) }
 
-// Distinguishable tells whether Value is more than two SD from 0. A term that is not might
-// have had the other sign with another draw of the example's label. It is false where SD is
-// NaN or zero.
+// Distinguishable tells whether Value is more than two SD from 0. Otherwise another draw of the
+// example's label might have given the term the other sign. It is false where SD is NaN or zero.
 func (t *Term) Distinguishable() bool {
 	sd := t.SD()
 	return sd > 0 && math.Abs(t.Value) > 2*sd

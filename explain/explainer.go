@@ -46,16 +46,16 @@ type Options struct {
 	// Similar.
 	All bool
 	// ErrorBars computes Term.VarianceReduction, from which the error bar of a term
-	// follows. It takes one gp.Dual.LeaveOneOutTo of the listed examples, or with
-	// Explainer.Prepare of all.
+	// follows. It takes one call of gp.Dual.LeaveOneOutTo for the listed examples, or for all
+	// examples with Explainer.Prepare.
 	ErrorBars bool
 	// Layers are the kernels κ_g of groups of parameters that add up to the posterior's,
 	// such as ntk.NTK.GroupKernel gives them. Term.Layers and Explanation.Layers then
-	// split the terms by them. It keeps G·N·C numbers for each row and target, and takes
-	// a solve and a product with K for each. The posterior must be a Splitter.
+	// split the terms by them. With G kernels it keeps G·N·C numbers for each row and target, and
+	// solves and multiplies with K once for each of the G. The posterior must be a Splitter.
 	Layers []ntk.Kernel
-	// Limits hear of the training examples whose influence at their own inputs is known. Without and Layers plan with
-	// Memory.
+	// Limits.Progress is told for how many training examples the influence at their own inputs is known.
+	// Limits.Memory bounds what Without and Layers take.
 	linearize.Limits
 
 	tile int // training examples handled at once; 0 means as many as take about 16 MiB
@@ -82,30 +82,31 @@ type Explainer struct {
 
 // A Term is one training example's part in one prediction.
 type Term struct {
-	// Index is the position of the example in gp.Dual.Data, from 0. That is its row in a file
-	// only where Data has all rows of the file in their order: explain knows of no files. The
-	// command prints the row of the file, which it looks up by Index.
+	// Index is the position of the example in gp.Dual.Data, from 0. It equals the row in a file
+	// only if Data has all rows of the file in their order. The command uses Index to look up the
+	// row of the file, and prints that.
 	Index      int
 	Value      float64 // C(x*,x_i) b_i (E14)
 	Raw        float64 // κ(x*,x_i) α_i (E12)
 	Similarity float64 // posterior correlation with the test row; NaN where a variance is zero
 	Removal    float64 // change of f(x*) on leaving the example out (E15); NaN where undefined
-	// Influence is f(x*) with the example less f(x*) without it, the others at half of their weights, to first order either
-	// way: what networks that are trained on halves of the examples differ by. nil where AddInfluence was not called.
+	// Influence is f(x*) with the example minus f(x*) without it while all other examples have half their weight.
+	// Both are first-order steps from half weight. It estimates by how much networks that are trained on halves of
+	// the examples differ. It is nil unless AddInfluence was called.
 	Influence    *float64
 	PseudoTarget []float64 // b_i, read-only
 	Alpha        []float64 // α_i, read-only
 
 	// VarianceReduction is how much larger the posterior variance at the test row would be
-	// without the example, at the same sites, v_−i(x*) − v(x*) ≥ 0. It is the variance of
-	// Value over labels drawn anew, too (SD). 0 without Options.ErrorBars, NaN where
-	// rounding leaves no digits.
+	// without the example, at the same sites, v_−i(x*) − v(x*) ≥ 0. It is also the variance of
+	// Value over labels drawn anew (SD). It is 0 without Options.ErrorBars, and NaN where rounding
+	// leaves no digits.
 	VarianceReduction float64
-	// Layers are the parts of Value, or of Raw where Options.Terms says so, that belong to
-	// Options.Layers, and add up to it; nil without.
+	// Layers holds the part of each of Options.Layers in Value, or in Raw where Options.Terms is
+	// gp.RawTerms. The parts add up to it. Layers is nil without Options.Layers.
 	Layers []float64
-	// Networks is how the term varies over the networks of which it is the mean (MeanOf);
-	// nil of one network.
+	// Networks is the spread of the term over the networks whose mean it belongs to (MeanOf); nil
+	// for one network.
 	Networks *TermSpread
 }
 
@@ -115,11 +116,11 @@ type Columns struct {
 }
 
 // An Explanation writes one number as a sum over all N training examples:
-// Network = PriorMean + Sum + Remainder. Mean is PriorMean + Sum up to rounding after a
-// refit and with gp.LinearGaussian, and Network otherwise.
+// Network = PriorMean + Sum + Remainder. Mean is PriorMean + Sum up to rounding after a refit and
+// with gp.LinearGaussian; otherwise Mean is Network.
 type Explanation struct {
 	Target          Target
-	Network         float64 // f(x*;θ*), which is not what a refit predicts: see Mean
+	Network         float64 // f(x*;θ*); the prediction of a refit is Mean
 	Mean            float64 // posterior mean of f(x*), as gp.Latent.PredictTo gives it: the prediction
 	PriorMean       float64 // m(x*)
 	Sum             float64 // Σ Value over all N
@@ -138,17 +139,17 @@ type Explanation struct {
 	All       *Columns
 
 	// Layers is what each of Options.Layers contributes over all N, Σ_i C_g(x*,x_i) b_i =
-	// Σ_i κ_g(x*,x_i) α_i; they add up to Sum. Nil without.
+	// Σ_i κ_g(x*,x_i) α_i; they add up to Sum. It is nil without Options.Layers.
 	Layers []float64
-	// Networks are those of whose outputs this explains the mean (MeanOf), in the order
-	// given; nil of one network.
+	// Networks holds the numbers of each network whose mean output is explained (MeanOf), in the
+	// order given; nil for one network.
 	Networks []Network
 }
 
 // New prepares explanations of the predictions of d, whose prior mean is
-// given by prior. It fails where a target names an output that does not exist, and where
-// prior is seen to be another than that of d: a kernel of other parameters, or with another
-// mean at the first training example.
+// given by prior. It returns an error if a target names an output that does not exist, or if prior
+// is found to differ from the prior of d: a kernel at other parameters, or another mean at the
+// first training example.
 func New(d gp.Dual, prior PriorMean, o *Options) (*Explainer, error) {
 	if o == nil {
 		o = &Options{}
@@ -189,8 +190,8 @@ func New(d gp.Dual, prior PriorMean, o *Options) (*Explainer, error) {
 		if err := e.checkPrior(b); err != nil {
 			return nil, err
 		}
-		// Refuse a prior with another mean at the first training example than the posterior has there, where that
-		// tells it, as a gp.Exact does.
+		// Compare prior with the posterior's prior mean at the first training example, if the posterior has a
+		// method PriorMean, as gp.Exact does.
 		if d, ok := d.(interface{ PriorMean() []float64 }); ok {
 			want, got := d.PriorMean()[:e.c], make([]float64, e.c)
 			e.prior.MeanTo(got, b.Slice(0, 1))
@@ -210,8 +211,8 @@ func errOtherPrior(why string) error {
 	return fmt.Errorf("explain: the prior mean is not that of the posterior: %s; give New the kernel that the posterior was fitted with", why)
 }
 
-// checkPrior refuses a kernel of other parameters than those at which b is linearized, as an
-// ntk.NTK knows.
+// checkPrior returns an error if the prior is a kernel, such as ntk.NTK, whose parameters are not
+// those at which b is linearized.
 func (e *Explainer) checkPrior(b *linearize.Batch) error {
 	if k, ok := e.prior.(interface {
 		Mismatch(b *linearize.Batch) string
@@ -227,7 +228,7 @@ func (e *Explainer) checkPrior(b *linearize.Batch) error {
 const samePrior = 1e-9
 
 // Prepare computes the posterior variance of every training example, as
-// Options.Similar does, and with Options.ErrorBars what these take of every example.
+// Options.Similar does, and with Options.ErrorBars the variance V_i of every pseudo-target.
 // Afterwards goroutines that call Explain and ExplainTargets do not wait for one another.
 func (e *Explainer) Prepare(ctx context.Context) error {
 	if err := e.knowAll(ctx); err != nil {
@@ -236,7 +237,7 @@ func (e *Explainer) Prepare(ctx context.Context) error {
 	return e.knowSpread(ctx, slices.Repeat([]bool{true}, e.n))
 }
 
-// With returns an explainer with other options, which shares with e what either learns of training examples.
+// With returns an explainer with other options, which shares the cache of e.
 func (e *Explainer) With(o *Options) (*Explainer, error) {
 	other, err := New(e.dual, e.prior, o)
 	if err != nil {
@@ -372,11 +373,11 @@ func (e *Explainer) AllTerms(ctx context.Context, x *linearize.Batch) (*mat.Dens
 	return out, err
 }
 
-// Residual is RawSum − Sum, which is 0 in exact arithmetic (E14): how far the sum adds up.
+// Residual is RawSum − Sum, which is 0 in exact arithmetic (E14).
 func (x *Explanation) Residual() float64 { return x.RawSum - x.Sum }
 
-// Tolerance is the size of the residual that rounding explains: 1e-8, from which a refit warns that its sums do
-// not close, of the largest of |Network|, |PriorMean| and Σ|Value|.
+// Tolerance is the largest residual that rounding explains: 1e-8 times the largest of |Network|, |PriorMean|
+// and Σ|Value|. From the same relative error on, a refit warns.
 func (x *Explanation) Tolerance() float64 {
 	return newton.SmallOpen * max(math.Abs(x.Network), math.Abs(x.PriorMean), x.AbsSum)
 }

@@ -13,9 +13,10 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// AddInfluence fills in Term.Influence of the listed terms of one row x, which say what many examples do together. half is the
-// refit of the examples of the explanations under the same likelihood at twice the prior precision, which is the mode at which
-// each has half of its weight (E23). It takes the joint covariance of the row and the listed examples.
+// AddInfluence fills in Term.Influence of the terms that list, the explanations of one row x, holds. half is a refit
+// of the same training examples under the same likelihood at twice the prior precision, which is the mode at which
+// each example has half its weight (E23). AddInfluence computes the joint covariance of the row and the listed
+// examples.
 func AddInfluence(ctx context.Context, half gp.Dual, x *linearize.Batch, list []Explanation) error {
 	var rows []int
 	lists := func(one *Explanation) [][]Term { return [][]Term{one.Terms, one.For, one.Against, one.Similar} }
@@ -45,7 +46,7 @@ func AddInfluence(ctx context.Context, half gp.Dual, x *linearize.Batch, list []
 		return fmt.Errorf("explain: influence of training example %d and others at half weights: %w", rows[0], err)
 	}
 	_, c := q.Dims()
-	moves := mat.NewDense(c, len(rows), nil) // of each output of x
+	moves := mat.NewDense(c, len(rows), nil) // column j is the change of the outputs of x by example rows[j]
 	for j, i := range rows {
 		// 2C(x*,x_i)(I + Λ_ih_i)⁻¹(I − Λ_ih_i)⁻¹r_i at twice the precision
 		var leverage mat.Dense

@@ -15,17 +15,17 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A Splitter is a posterior whose terms can be split by groups of parameters. A gp.Exact
-// and a kept.Posterior are two.
+// A Splitter is a posterior whose terms can be split by groups of parameters. gp.Exact and
+// kept.Posterior implement it.
 type Splitter interface {
 	gp.Dual
 	// MulKernelTo writes K v for each row v of a, N·C numbers.
 	MulKernelTo(ctx context.Context, dst, a *mat.Dense) error
-	// Downdate of no rows solves with R B⁻¹ Rᵀ.
+	// Downdate, called without rows, returns a solver that multiplies by R B⁻¹ Rᵀ.
 	Downdate(ctx context.Context, rows []int) (*gp.Downdate, error)
 }
 
-// split sets the parts that the layers have in the terms of every tally.
+// split computes the part of each layer in the terms of every tally.
 //
 // κ = Σ_g κ_g over groups of parameters (E10), so κ_g(x*,x_i) α_i are parts of a raw term
 // (E12).
@@ -34,8 +34,8 @@ type Splitter interface {
 //
 //	C_g(x*,x_i) = κ_g(x*,x_i) − κ_g(x*,X) R B⁻¹ Rᵀ κ(X,x_i).
 //
-// They add up to C, and Σ_i C_g(x*,x_i) b_i = Σ_i κ_g(x*,x_i) α_i. They are what the
-// example does to f(x*) through the parameters of g, as all parameters were learnt
+// They add up to C, and Σ_i C_g(x*,x_i) b_i = Σ_i κ_g(x*,x_i) α_i. C_g(x*,x_i) b_i is the
+// contribution of the example to f(x*) through the parameters of g, with all parameters learnt
 // together.
 func (e *Explainer) split(ctx context.Context, x *linearize.Batch, work [][]tally) error {
 	groups := len(e.options.Layers)
@@ -43,7 +43,7 @@ func (e *Explainer) split(ctx context.Context, x *linearize.Batch, work [][]tall
 		return nil
 	}
 	// Refuse more training examples than there is memory for.
-	vectors := 4 * groups // of one target, while they are conditioned
+	vectors := 4 * groups // scratch of one target, while its layers are conditioned
 	for t := range work {
 		vectors += groups * len(work[t])
 	}
@@ -94,7 +94,7 @@ func (e *Explainer) split(ctx context.Context, x *linearize.Batch, work [][]tall
 				}
 				weights = e.pseudo
 			}
-			// The part of each group in the term of each example
+			// Compute the part of each group in the term of each example.
 			for g := range groups {
 				row, parts := a.RawRowView(g), make([]float64, e.n)
 				for i := range parts {

@@ -11,24 +11,24 @@ import (
 
 // # Several networks
 //
-// Networks k = 1…K that differ in their training alone, by its start and its order of rows,
-// each have a posterior of their own. For the mean of their outputs the sums add up as
-// those of one network do,
+// Networks k = 1…K that differ only in their training, by its start and its order of rows, each
+// have a posterior of their own. For the mean of their outputs the sums add up as those of one
+// network do,
 //
 //	1/K Σ_k f_lin,k(x*) = 1/K Σ_k m_k(x*) + Σ_i [1/K Σ_k C_k(x*,x_i) b_k,i]    (E14),
 //
-// and the same with κ_k α_k (E12). How the terms of one example vary over the networks is
-// what another training would change: the run-to-run error bar of the term.
+// and the same with κ_k α_k (E12). The spread of an example's terms over the networks shows what
+// training again would change: it is the run-to-run error bar of the term.
 
-// A Spread says how a number varies over K networks. Both are in the unit of the number.
+// A Spread says how a number varies over K networks. SD and SE are in the unit of the number.
 type Spread struct {
 	K  int
-	SD float64 // standard deviation of one network's number, √(Σ(v_k − v̄)²/(K−1)); NaN of one network
+	SD float64 // standard deviation of one network's number, √(Σ(v_k − v̄)²/(K−1)); NaN for one network
 	SE float64 // standard error of the mean over the networks, SD/√K
 }
 
-// SpreadOf returns the mean of the numbers of K networks, and how they vary. Equal numbers
-// have themselves as mean and no spread, to the last bit.
+// SpreadOf returns the mean of the numbers of K networks, and how they vary. If all numbers are
+// equal, the mean is exactly that number, and the spread of several is exactly 0.
 func SpreadOf(values []float64) (mean float64, s Spread) {
 	squares := 0.0
 	for k, v := range values {
@@ -48,7 +48,7 @@ func SpreadOf(values []float64) (mean float64, s Spread) {
 	return mean, s
 }
 
-// Over returns the mean of a number of each of several networks, and how it varies.
+// Over returns the mean of the number of(x) over the networks x, and how it varies.
 func Over[T any](networks []T, of func(x T) float64) (float64, Spread) {
 	values := make([]float64, len(networks))
 	for k, x := range networks {
@@ -57,9 +57,9 @@ func Over[T any](networks []T, of func(x T) float64) (float64, Spread) {
 	return SpreadOf(values)
 }
 
-// Distinguishable tells whether the mean over networks is so far from 0 that its sign would
-// be the same over any other networks, by a 95 % interval of Student's t with K−1 degrees of
-// freedom. It is false without a spread.
+// Distinguishable tells whether the 95 % interval of Student's t with K−1 degrees of freedom about
+// the mean over networks excludes 0, so that other networks may be expected to give the same sign.
+// It is false where SE is NaN or zero.
 func (s Spread) Distinguishable(mean float64) bool {
 	if !(s.SE > 0) {
 		return false
@@ -80,13 +80,13 @@ type Network struct {
 
 // MeanOf explains the mean output of K networks at a test row, from the explanation of the
 // same row and target by each of them with Options.All, over the same N training examples.
-// Of o it takes Terms, Top, Sides, Similar, Groups and Curve, and nil means the defaults.
+// It uses the fields Terms, Top, Sides, Similar, Groups and Curve of o; nil means the defaults.
 //
 // Every number of the result is the mean over the networks: Network, Mean, PriorMean, Sum and
 // Remainder, and Value, Raw, Removal and Similarity of each term, of which the largest are
-// listed. So the sum closes as those of the networks do. Term.Networks holds the error
-// bars, Explanation.Networks the networks one by one. What belongs to one posterior alone is
-// left out: PseudoTarget, Alpha, VarianceReduction and Layers.
+// listed. So the sum adds up as those of the networks do. Term.Networks holds the error bars,
+// Explanation.Networks the numbers of each network. Fields that belong to a single posterior are
+// not set: PseudoTarget, Alpha, VarianceReduction and Layers.
 func MeanOf(networks []Explanation, o *Options) Explanation {
 	if o == nil {
 		o = &Options{}
@@ -180,7 +180,7 @@ func (m *meanOf) column(of func(c *Columns) []float64) []float64 {
 	return out
 }
 
-// terms are the means of the listed terms, with their spread.
+// terms returns the means of the listed terms, with their spread.
 func (m *meanOf) terms(all *Columns, t *top) []Term {
 	var list []Term
 	for _, c := range t.sorted() {

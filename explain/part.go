@@ -15,10 +15,10 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Part returns d with the training examples [lo, hi) alone to sum over. The posterior
-// is that of all training examples. An Explainer of it gives the sums and the largest
-// terms of these examples, whose positions count from lo; Merge joins those of all parts. A
-// range outside the data, or an empty one, panics.
+// Part returns the posterior d with its sums restricted to the training examples [lo, hi). Its
+// predictions are still those of all training examples. An Explainer of it gives the sums and the
+// largest terms of these examples, whose positions count from lo; Merge joins the explanations of
+// all parts. Part panics if the range is empty or outside the data.
 func Part(d gp.Dual, lo, hi int) gp.Dual {
 	if lo < 0 || lo >= hi || hi > d.Data().Len() {
 		panic("explain: part out of range")
@@ -33,7 +33,7 @@ func Part(d gp.Dual, lo, hi int) gp.Dual {
 	return p
 }
 
-// A part is a posterior with some of its training examples to sum over.
+// A part is a posterior whose sums run over some of its training examples.
 type part struct {
 	gp.Dual
 	lo, hi, c int
@@ -64,7 +64,7 @@ func (p part) Cross(ctx context.Context, x *linearize.Batch) (gp.Cross, error) {
 	return partCross{q, p.lo}, err
 }
 
-// rows returns the positions in all data of those in the part.
+// rows converts positions in the part to positions in all the data.
 func (p part) rows(rows []int) []int {
 	out := make([]int, len(rows))
 	for i, r := range rows {
@@ -83,7 +83,7 @@ func (p part) LeaveOneOutTo(ctx context.Context, mean, cov *mat.Dense, rows []in
 	return p.Dual.LeaveOneOutTo(ctx, mean, cov, p.rows(rows), x)
 }
 
-// A weighedPart is a part of a posterior that has the V_i of its training examples itself.
+// A weighedPart is a part of a posterior that implements pseudoCovariance.
 type weighedPart struct {
 	part
 	of pseudoCovariance
@@ -105,7 +105,7 @@ func (q partCross) TileTo(ctx context.Context, dst *mat.Dense, first int, train 
 	return q.Cross.TileTo(ctx, dst, q.lo+first, train, t)
 }
 
-// A combinedPartCross is the gp.Cross of a part of a posterior that combines.
+// A combinedPartCross is the gp.Cross of a part whose posterior gives a gp.CombinedCross.
 type combinedPartCross struct {
 	partCross
 	c gp.CombinedCross
@@ -156,12 +156,11 @@ func (r *rangeOf) Gather(ctx context.Context, rows []int) (*linearize.Batch, err
 	return linearize.Gather(ctx, r.src, at)
 }
 
-// Merge joins the explanations of one target of one test row by all parts of the training
-// examples, in the order of the parts. first are the positions at which the parts begin. The
-// options are those of the parts, of which Curve, All, Similar and Layers cannot be merged. The
-// sums are those over all examples, and the terms the largest of all, as one Explainer of
-// the whole posterior lists them: its sums differ by the rounding of one number for each
-// part.
+// Merge joins the explanations of the same target and test row by all parts of the training
+// examples, in the order of the parts. first holds the position at which each part begins. o are
+// the options of the parts; Merge returns an error for Curve, All, Similar and Layers. The result
+// has the sums over all examples and the largest of all terms, as one Explainer of the whole
+// posterior gives them; its sums may differ by one rounding error for each part.
 func Merge(parts []Explanation, first []int, o *Options) (Explanation, error) {
 	if len(parts) == 0 || len(first) != len(parts) {
 		panic("explain: parts and positions differ in number")
@@ -187,7 +186,7 @@ func Merge(parts []Explanation, first []int, o *Options) (Explanation, error) {
 		rawAbs.add(p.RawAbsSum)
 		terms, plus, minus = appendShifted(terms, p.Terms, first[i]), appendShifted(plus, p.For, first[i]), appendShifted(minus, p.Against, first[i])
 		for g, s := range p.Subtotals {
-			if g == len(groups) { // of which the parts before have no example
+			if g == len(groups) { // the parts before have no example of this group
 				groups = append(groups, subtotal{})
 			}
 			groups[g].n += s.Examples
@@ -202,7 +201,7 @@ func Merge(parts []Explanation, first []int, o *Options) (Explanation, error) {
 	return x, nil
 }
 
-// appendShifted appends terms of a part that begins at an example.
+// appendShifted appends the terms of a part that begins at example first.
 func appendShifted(to, terms []Term, first int) []Term {
 	for _, t := range terms {
 		t.Index += first

@@ -21,8 +21,8 @@ type influence struct {
 	step  []float64 // (I − Λ_i h_i)⁻¹ r_i, N·C; NaN where undefined
 }
 
-// A cache holds what was computed of training examples. The numbers of an example are written
-// once, by the goroutine that holds the lock, and read by those that held it since.
+// A cache holds numbers that depend on training examples alone. Those of an example are written
+// once, by the goroutine that holds the lock, and read by goroutines that have held the lock since.
 type cache struct {
 	lock chan struct{} // holds a value while a goroutine fills the cache
 	influence
@@ -104,9 +104,9 @@ func (e *Explainer) fill(ctx context.Context, need []bool, known *[]bool, learn 
 const fewRows = 48
 
 // visit calls do with the examples i with need[i], a few at a time and in
-// increasing order of their rows. It gathers them where they are few and the data
-// gathers. Otherwise it passes over the data and takes the
-// examples of a tile one by one, or the whole tile where that is less work.
+// increasing order of their rows. It gathers them if they are few and the data can gather rows.
+// Otherwise it passes over the data and takes the needed examples of a tile one by one, or the
+// whole tile where that is less work.
 func (e *Explainer) visit(ctx context.Context, need []bool, do func(rows []int, b *linearize.Batch) error) error {
 	var rows []int
 	for i, n := range need {
@@ -177,7 +177,7 @@ func (e *Explainer) learn(ctx context.Context, rows []int, b *linearize.Batch) e
 		return fmt.Errorf("explain: influence of training example %d and others: %w", rows[0], err)
 	}
 	for j, i := range rows {
-		if e.known[i] { // and other goroutines read it
+		if e.known[i] { // other goroutines may be reading it
 			continue
 		}
 		copy(e.cov[i*e.c*e.c:(i+1)*e.c*e.c], rowsOf(cov, j*e.c, e.c))

@@ -13,7 +13,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// tileFloats bounds a tile of cross-covariances: 8 MiB, and there are two.
+// tileFloats bounds the numbers in a tile of cross-covariances: 8 MiB. Two tiles are held at a time.
 const tileFloats = 1 << 20
 
 // A tally adds up the terms of one test row and target over the training examples
@@ -64,7 +64,7 @@ func (e *Explainer) stream(ctx context.Context, x *linearize.Batch, work [][]tal
 		return nil, fmt.Errorf("explain: cross-covariance of the test rows: %w", err)
 	}
 	if q, ok := e.combines(cross); ok {
-		// Stream for terms that come from the sums b_iᵀf and α_iᵀf.
+		// Compute the terms from the sums b_iᵀf and α_iᵀf.
 		w := mat.NewDense(2*e.n, e.c, nil)
 		for i := range e.n {
 			w.SetRow(2*i, e.pseudo[i*e.c:(i+1)*e.c])
@@ -72,7 +72,7 @@ func (e *Explainer) stream(ctx context.Context, x *linearize.Batch, work [][]tal
 		}
 		for t := range work {
 			for k := range work[t] {
-				// complete computes it for the few examples that are listed.
+				// The method complete computes cross for the few examples that are listed.
 				work[t][k].cross = nil
 			}
 		}
@@ -215,7 +215,7 @@ func (e *Explainer) tiles(ctx context.Context, src linearize.Source, size int, y
 }
 
 // A sum adds numbers in the order given and keeps track of the rounding error
-// (Neumaier's method). Σ κα is then accurate although its terms cancel 88 to 1.
+// (Neumaier's method). Σ κα is then accurate although its terms nearly cancel.
 type sum struct{ s, c float64 }
 
 func (a *sum) add(v float64) {

@@ -20,8 +20,7 @@ func (c *candidate) outranks(d *candidate) bool {
 	return c.score > d.score || c.score == d.score && c.index < d.index
 }
 
-// top keeps the k candidates of largest score in a heap whose root is the last of
-// them.
+// top keeps the k candidates of largest score in a heap; the root is the candidate that ranks last.
 type top struct {
 	k    int
 	heap []candidate

@@ -22,7 +22,7 @@ type Without struct {
 	e     *Explainer
 	rows  []int  // ascending positions in the training data
 	need  []bool // which examples they are
-	index []int  // of each training example in rows, where need
+	index []int  // index[i] is the position of example i in rows, where need[i]
 	mean  *mat.Dense
 	tile  int // test rows whose predictions are held at a time
 }
@@ -50,7 +50,8 @@ func (e *Explainer) Without(ctx context.Context, rows []int) (*Without, error) {
 	}
 	// Refuse more training examples than there is memory for.
 	c := int64(e.c)
-	// h_i and q_i of all examples, the means, and the predictions of one test row.
+	// need returns the bytes of h_i and of the step of (E15) for all examples, the means, and the predictions of
+	// one test row.
 	need := func(n int) int64 {
 		all := memory.Mul(int64(w.e.n), memory.Mul(c, c+1))
 		return memory.Mul(8, memory.Add(all, memory.Mul(2, memory.Mul(int64(n), c))))
@@ -91,9 +92,9 @@ func (e *Explainer) leaveOutTo(dst, f []float64, i int, cross *mat.Dense, row, c
 // not be changed.
 func (w *Without) Rows() []int { return w.rows }
 
-// Mean returns the prediction at each left-out example of the posterior without it,
-// n×C: the mean of leave-one-out. A row is NaN where the example alone nearly fixes
-// the function and rounding leaves no digits. It must not be changed.
+// Mean returns the leave-one-out means, n×C: row i is the prediction at example Rows()[i] without
+// that example. A row is NaN where the example alone nearly fixes the function and rounding leaves
+// no digits. It must not be changed.
 func (w *Without) Mean() *mat.Dense { return w.mean }
 
 // Each calls do with every example t of x. Row i of mean, n×C, is the prediction at
@@ -101,8 +102,8 @@ func (w *Without) Mean() *mat.Dense { return w.mean }
 // several goroutines at a time and must not keep mean.
 //
 // All rows of x share one gp.Cross, whose memory grows with T; slice x to bound it.
-// Their predictions, T·n·C numbers, are held 64 MiB at a time, or those of one row,
-// and each time takes a pass over the examples that are left out.
+// The predictions, T·n·C numbers, are computed in blocks of at most 64 MiB, but at least one test
+// row, and each block takes a pass over the examples that are left out.
 func (w *Without) Each(ctx context.Context, x *linearize.Batch, do func(t int, mean *mat.Dense) error) error {
 	e, n := w.e, len(w.rows)
 	if x.Len() > 0 && x.Outputs() != e.c {
@@ -145,8 +146,8 @@ func (w *Without) Each(ctx context.Context, x *linearize.Batch, do func(t int, m
 }
 
 // covariances calls do with the posterior covariances of t test rows with the
-// training examples b at these rows, T·C×n·C: with all at once where they follow one
-// another or the gp.Cross takes examples from anywhere, and otherwise with each run.
+// training examples b at these rows, T·C×n·C: one call for all rows if they are consecutive or
+// cross is a gp.CombinedCross, and otherwise one call for each run of consecutive rows.
 func (e *Explainer) covariances(ctx context.Context, cross gp.Cross, t int, rows []int, b *linearize.Batch, do func(rows []int, tile *mat.Dense) error) error {
 	wrap := func(err error) error {
 		return fmt.Errorf("explain: posterior covariance with training example %d and others: %w", rows[0], err)
