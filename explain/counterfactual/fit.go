@@ -20,10 +20,10 @@ import (
 
 // Fit returns the posterior of the linearized model after a change: the mode of its convex objective with the targets y
 // (E9) and the covariance there, as a refit would find them. y are the targets of the training examples, and then of the
-// examples add, nil for none. A row of weight 0 counts as none (E23), so that y.Without leaves examples out. Fit factors
-// nothing: each step takes products with K and solves with the factor of the posterior. Warnings of the result say where
-// it is less accurate than it should be. The errors are those of y.CheckFor, gp.ErrNoExamples where no example is left,
-// and *NotArrivedError.
+// examples add, nil for none. A row of weight 0 counts as absent (E23), so that y.Without leaves examples out. Fit
+// factors no matrix: each step takes products with K and solves with the factor of the posterior. Warnings of the
+// result say where it is less accurate than it should be. The errors are those of y.CheckFor, gp.ErrNoExamples if no
+// example is left, and *NotArrivedError.
 func (m *Model) Fit(ctx context.Context, y *gp.Targets, add *linearize.Batch) (*Posterior, error) {
 	if m.astray != nil {
 		return nil, m.astray
@@ -32,19 +32,20 @@ func (m *Model) Fit(ctx context.Context, y *gp.Targets, add *linearize.Batch) (*
 }
 
 const (
-	// short is the length of a Newton step, relative to the largest entry of f, that ends Fit, and shortScore that of
-	// Fisher scoring, whose steps shorten more slowly.
+	// short is the length of a Newton step, relative to the largest entry of f, at which Fit ends. shortScore is the
+	// same for Fisher scoring, whose steps shorten more slowly.
 	short, shortScore = 1e-10, 1e-13
-	// stepTolerance is the error of a Newton step, and contracts the part of the step before up to which a chord step is
-	// good enough.
+	// stepTolerance is the relative error to which a Newton step is solved. Chord steps, which reuse the factor of
+	// the first point, continue while each is shorter than contracts times the step before.
 	stepTolerance, contracts = 1e-2, .1
-	// nearMode is the distance from the mode, in prior standard deviations, up to which long steps lead nowhere.
+	// nearMode is the distance from the mode, in prior standard deviations, below which a long step is due to
+	// rounding.
 	nearMode = 1e-8
 	// mostSteps bounds the Newton steps of Fit, and mostGradients the steps of conjugate gradients of one of them.
 	mostSteps, mostGradients = 100, 1000
 )
 
-// fit is Fit, from the posterior after another change on.
+// fit is Fit, with near, the posterior after another change, as the starting point.
 func (m *Model) fit(ctx context.Context, y *gp.Targets, add *linearize.Batch, near *Posterior) (*Posterior, error) {
 	q, err := m.changed(ctx, y, add)
 	if err != nil {
@@ -78,7 +79,7 @@ func (m *Model) fit(ctx context.Context, y *gp.Targets, add *linearize.Batch, ne
 	}
 	for i := range y.Len() {
 		if y.Weight(i) == 0 {
-			clear(at.Dual[i*m.c : (i+1)*m.c]) // zero but for rounding
+			clear(at.Dual[i*m.c : (i+1)*m.c]) // it is zero up to rounding
 		}
 	}
 	if err := q.set(ctx, at.Dual); err != nil {
@@ -90,7 +91,8 @@ func (m *Model) fit(ctx context.Context, y *gp.Targets, add *linearize.Batch, ne
 	return q, nil
 }
 
-// changed returns the posterior for the targets y of the training examples and of add, before its mode is known.
+// changed returns a posterior for the targets y of the training examples and of add, whose mode is still to be
+// found.
 func (m *Model) changed(ctx context.Context, y *gp.Targets, add *linearize.Batch) (*Posterior, error) {
 	n, a := m.y.Len(), 0
 	if add != nil {
@@ -175,8 +177,8 @@ func (q *Posterior) step(ctx context.Context, s *gp.Sites, alpha []float64, chor
 	return &newton.Point{Dual: x.RawRowView(0), F: kx.RawRowView(0)}, nil
 }
 
-// precondition writes z = (I + Λ₀K)⁻¹q = q − W K q for each row q, W = R B⁻¹Rᵀ, with the sites Λ₀ and the factor of the
-// posterior that was changed, to which added examples do not exist, and K z.
+// precondition writes z = (I + Λ₀K)⁻¹q = q − W K q and K z for each row q of the matrix of, where W = R B⁻¹Rᵀ. Λ₀ and
+// B are those of the posterior before the change; W is zero for added examples.
 func (q *Posterior) precondition(ctx context.Context, z, kz, of *mat.Dense) error {
 	if err := q.mulKernelTo(ctx, z, of); err != nil {
 		return err
@@ -192,9 +194,9 @@ func (q *Posterior) precondition(ctx context.Context, z, kz, of *mat.Dense) erro
 	return q.mulKernelTo(ctx, kz, z)
 }
 
-// solve returns x with (I + ΛK) x = b for each row b, and K x, up to an error relative to x in the norm of K + KΛK. It
-// takes conjugate gradients in the metric of K: a row of theirs is x and behind it K x, or zeros and behind them a
-// residual, and a product of the two is that with K between.
+// solve returns x with (I + ΛK) x = b for each row b, and K x. The error is at most tolerance relative to x in the
+// norm of K + KΛK. It runs conjugate gradients in the inner product of K. A vector x is stored as the row (x, Kx) and
+// a residual r as the row (0, r), so that the plain inner product of two such rows is xᵀKr.
 func (q *Posterior) solve(ctx context.Context, b, lambda *mat.Dense, tolerance float64) (x, kx *mat.Dense, err error) {
 	rows, size := b.Dims()
 	halves := func(a *mat.Dense) (x, kx *mat.Dense) {

@@ -19,30 +19,30 @@ import (
 type FlipOptions struct {
 	// Most is the largest number of examples to leave out; 0 means a tenth of them, and at least one.
 	Most int
-	// Tries bounds the sets that are tried, each by a Fit; 0 means 100.
+	// Tries is the largest number of sets that are tried, each with one Fit; 0 means 100.
 	Tries int
-	// Shift is what the answer for the row is beyond the posterior mean of all examples, length C, such as
-	// f(x;θ*) − f̂(x); nil for nothing. It stays whatever is left out.
+	// Shift is added to the posterior mean of the row to give its outputs, length C, such as
+	// f(x;θ*) − f̂(x); nil adds nothing. It stays the same whichever examples are left out.
 	Shift []float64
-	// NoRefit takes the word of Fit, without a refit of the set that is found.
+	// NoRefit returns the set that Fit found without confirming it by a refit.
 	NoRefit bool
 }
 
-// A Flip is a set of training examples without which a test row has another class.
+// A Flip is a set of training examples whose removal changes the class of a test row.
 type Flip struct {
 	Rows          []int     // positions of the examples, ascending
 	Before, After []float64 // posterior mean f of the row, with all examples and without Rows, length C
 	From, To      int       // its class before and after
 	Tried         int       // sets that were fitted
-	// Confirmed says that a refit without Rows, which shares nothing with the posterior, has the class To as well. It is
-	// false with FlipOptions.NoRefit.
+	// Confirmed says that a refit from scratch without Rows gives the class To as well. It is false with
+	// FlipOptions.NoRefit.
 	Confirmed bool
 }
 
-// NoFlipError says that no set was found without which a test row has another class.
+// NoFlipError says that no set was found whose removal changes the class of a test row.
 type NoFlipError struct {
 	Left, Tried   int     // the most examples that were left out, and the sets that were tried
-	Before, After float64 // how far f is from another class, with all examples and without those
+	Before, After float64 // margin of f, with all examples and without the Left examples
 }
 
 func (e *NoFlipError) Error() string {
@@ -52,20 +52,21 @@ func (e *NoFlipError) Error() string {
 const (
 	// candidates is the least number of examples whose leverage is computed in a round.
 	candidates = 64
-	// enough is how many times the margin they lower without it, so that those that lower it most are among them.
+	// enough is the multiple of the margin by which the examples of a round, before their leverage is known, must
+	// lower it together, so that those that lower it most are among them.
 	enough = 4
-	// tie is what two fits of the same mode may differ by, relative to f.
+	// tie is the relative difference in f that two fits of the same mode may have.
 	tie = 1e-9
 )
 
-// SmallestFlip looks for a small set of training examples without which the class of x, one row, is another: the class
-// of the largest output, or for one output its sign, 1 where it is positive. A tie, but for rounding, is no other class.
-// It chooses greedily: the examples whose removal by (E15) lowers the margin of f most, until together they take it away,
-// checks the set by Fit, goes on from the posterior without it where that was too few, and then puts back what is not
-// needed. The set is minimal in that no one of its examples can be put back, unless FlipOptions.Tries ran out; a smaller
-// one may exist.
+// SmallestFlip looks for a small set of training examples whose removal changes the class of x, which is one row. The
+// class is the index of the largest output, or for a single output 1 where it is positive and 0 otherwise. A tie up
+// to rounding does not count as a change. The search is greedy. It adds the examples whose removal lowers the margin
+// of f most by (E15), until together they remove the margin, and checks the set by Fit. If the class is still the
+// same, it continues from the posterior without the set. At last it puts back examples that are not needed. No single
+// example of the result can be put back, unless FlipOptions.Tries ran out; a smaller set may exist.
 //
-// The set is confirmed by Model.Refit. Where no set is found, the error is a *NoFlipError.
+// The set is confirmed by Model.Refit. If no set is found, the error is a *NoFlipError.
 func (m *Model) SmallestFlip(ctx context.Context, x *linearize.Batch, o *FlipOptions) (*Flip, error) {
 	if x.Len() != 1 {
 		panic("counterfactual: a flip is of one row")
@@ -101,7 +102,7 @@ func (m *Model) SmallestFlip(ctx context.Context, x *linearize.Batch, o *FlipOpt
 	if err != nil {
 		return nil, err
 	}
-	// Put back examples that are not needed, those chosen last at first.
+	// Put back examples that are not needed, beginning with those chosen last.
 	for i := len(found.rows) - 1; i >= 0 && len(found.rows) > 1 && s.tried < s.o.Tries; i-- {
 		t, err := s.try(ctx, found, slices.Delete(slices.Clone(found.rows), i, i+1))
 		if err != nil {
@@ -130,7 +131,7 @@ func (m *Model) SmallestFlip(ctx context.Context, x *linearize.Batch, o *FlipOpt
 	return flip, nil
 }
 
-// classOf returns the class of the largest output, or of the sign of one.
+// classOf returns the index of the largest output, or for a single output 1 where it is positive and 0 otherwise.
 func classOf(f []float64) int {
 	if len(f) == 1 {
 		f = []float64{0, f[0]}
@@ -142,8 +143,8 @@ func classOf(f []float64) int {
 type flipSearch struct {
 	m      *Model
 	o      FlipOptions
-	prior  []float64  // m of the row, and FlipOptions.Shift
-	cross  *mat.Dense // its kernel with the training examples, C×N·C
+	prior  []float64  // m of the row plus FlipOptions.Shift
+	cross  *mat.Dense // kernel of the row with the training examples, C×N·C
 	before []float64  // f of the row with all examples
 	from   int        // its class
 	tried  int
@@ -164,7 +165,7 @@ func (s *flipSearch) trial(rows []int, post *Posterior) *trial {
 	return t
 }
 
-// try fits without these examples, from the posterior of another trial on.
+// try fits without these examples, starting from the posterior of another trial.
 func (s *flipSearch) try(ctx context.Context, near *trial, rows []int) (*trial, error) {
 	post, err := s.m.fit(ctx, s.m.y.Without(rows...), nil, near.post)
 	if err != nil {
@@ -175,7 +176,7 @@ func (s *flipSearch) try(ctx context.Context, near *trial, rows []int) (*trial, 
 	return s.trial(rows, post), nil
 }
 
-// weights returns the w of the margin wᵀf, which says how far f is from another class than the first one.
+// weights returns the w of the margin wᵀf, which is how far f is from any class other than the original one.
 func (s *flipSearch) weights(f []float64) []float64 {
 	w := make([]float64, len(f))
 	if len(f) == 1 {
@@ -195,13 +196,13 @@ func (s *flipSearch) weights(f []float64) []float64 {
 // margin returns the margin of f.
 func (s *flipSearch) margin(f []float64) float64 { return floats.Dot(s.weights(f), f) }
 
-// flips tells whether the class is another, by more than rounding: a tie is none.
+// flips tells whether the class has changed by more than rounding.
 func (s *flipSearch) flips(t *trial) bool {
 	return s.margin(t.f) < -tie*max(floats.Norm(s.before, math.Inf(1)), floats.Norm(t.f, math.Inf(1)))
 }
 
-// grow leaves out more and more examples until the class is another, and returns the shortest beginning of the last ones
-// with which it is.
+// grow leaves out more and more examples until the class changes. Of the examples added last it keeps the shortest
+// prefix that changes the class.
 func (s *flipSearch) grow(ctx context.Context, at *trial) (*trial, error) {
 	for len(at.rows) < s.o.Most && s.tried < s.o.Tries {
 		more, err := s.next(ctx, at)
@@ -219,7 +220,8 @@ func (s *flipSearch) grow(ctx context.Context, at *trial) (*trial, error) {
 			at = to
 			continue
 		}
-		// Look for as few of these examples, from the first on, as flip the class: none does not, and all do.
+		// Find by bisection how many of these examples, from the first on, change the class. The first lo do not,
+		// and the first hi do.
 		lo, hi := 0, len(more)
 		for hi-lo > 1 && s.tried < s.o.Tries {
 			mid := (lo + hi) / 2
@@ -238,8 +240,8 @@ func (s *flipSearch) grow(ctx context.Context, at *trial) (*trial, error) {
 	return nil, &NoFlipError{Left: len(at.rows), Tried: s.tried, Before: s.margin(s.before), After: s.margin(at.f)}
 }
 
-// next returns the examples to leave out next: those whose removal lowers the margin most, as many as take it away
-// together to first order, or as may be.
+// next returns the examples to leave out next: those whose removal lowers the margin most, as many as remove it
+// together to first order, or as FlipOptions.Most allows.
 func (s *flipSearch) next(ctx context.Context, at *trial) ([]int, error) {
 	m, c, margin := s.m, s.m.c, s.margin(at.f)
 	var w mat.Dense
@@ -250,11 +252,11 @@ func (s *flipSearch) next(ctx context.Context, at *trial) ([]int, error) {
 	}
 	cross := given.RawRowView(0) // wᵀC(x*,X), N·C
 	var rows []int
-	lowers := make([]float64, m.y.Len()) // the margin, by the removal of an example
+	lowers := make([]float64, m.y.Len()) // by how much the removal of each example lowers the margin
 	for i := range lowers {
 		if at.post.y.Weight(i) > 0 {
 			rows = append(rows, i)
-			lowers[i] = dense.Dot(cross[i*c:(i+1)*c], at.post.alpha[i*c:(i+1)*c]) // but for the leverage of the example
+			lowers[i] = dense.Dot(cross[i*c:(i+1)*c], at.post.alpha[i*c:(i+1)*c]) // without the leverage of the example
 		}
 	}
 	largestFirst := func() {
@@ -279,7 +281,7 @@ func (s *flipSearch) next(ctx context.Context, at *trial) ([]int, error) {
 	for k, i := range rows {
 		// wᵀC(x*,x_i) (I − Λ_i h_i)⁻¹ r_i (E15)
 		gp.RemovalFrom(q, dense.Slice(&h, k*c, (k+1)*c), dense.Slice(at.post.sites.Root, i*c, (i+1)*c), nil, at.post.alpha[i*c:(i+1)*c])
-		lowers[i] = dense.Dot(cross[i*c:(i+1)*c], q) // or NaN, which is last
+		lowers[i] = dense.Dot(cross[i*c:(i+1)*c], q) // NaN sorts last
 	}
 	largestFirst()
 	for n = 0; n < min(len(rows), most) && lowers[rows[n]] > 0 && margin >= 0; n++ {

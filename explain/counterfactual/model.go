@@ -15,7 +15,7 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A Base is a posterior whose training data can be changed: *gp.Exact and *kept.Posterior.
+// A Base is a posterior whose training data can be changed. *gp.Exact and *kept.Posterior implement it.
 type Base interface {
 	gp.Dual
 	// Refitted tells whether the posterior is at the mode of the linearized model (E9).
@@ -24,21 +24,21 @@ type Base interface {
 	TrainingMean(ctx context.Context) ([]float64, error)
 	// MulKernelTo writes K v for each row v of a, N·C numbers.
 	MulKernelTo(ctx context.Context, dst, a *mat.Dense) error
-	// Downdate takes the training examples at these rows, which ascend, out of the covariance.
+	// Downdate removes the training examples at these rows, which ascend, from the covariance.
 	Downdate(ctx context.Context, rows []int) (*gp.Downdate, error)
 }
 
 var _ Base = (*gp.Exact)(nil)
 
 // ErrNotRefitted says that a posterior is not at the mode of the linearized model. What it would predict with other
-// training data is then not defined: at θ* the network has already learnt from all of them, and a step from there
-// answers another question.
+// training data is then not defined: at θ* the network has already learnt from all examples, and a step from θ*
+// does not undo that.
 var ErrNotRefitted = errors.New("counterfactual: the posterior is not refitted; what other training data would predict is defined at the mode of the linearized model")
 
-// NotArrivedError says that the refit of a posterior ended before its mode. Newton's step from there is as long as the
-// changes that other training data would make, or longer, and no answer would be theirs alone.
+// NotArrivedError says that the refit of a posterior ended before its mode. A Newton step from there may be as long
+// as the change that other training data would make, so the two could not be told apart.
 type NotArrivedError struct {
-	Move float64 // the step, relative to the largest entry of f̂
+	Move float64 // length of that step, relative to the largest entry of f̂
 }
 
 func (e *NotArrivedError) Error() string {
@@ -46,7 +46,8 @@ func (e *NotArrivedError) Error() string {
 		"a larger prior precision or noise variance lets it", e.Move)
 }
 
-// StageNewton and StageFlip are the stages that the Progress of New is told of. Their number is not known: total 0.
+// StageNewton and StageFlip are the stages that the Progress given to New is told. Their total is not known and
+// reported as 0.
 const (
 	StageNewton = "newton" // steps of Fit
 	StageFlip   = "flip"   // sets of examples that SmallestFlip tried
@@ -61,13 +62,13 @@ type Model struct {
 	limits linearize.Limits
 	c      int
 	prior  []float64  // m at the training examples, N·C
-	whole  *Posterior // that of the training data as they are
+	whole  *Posterior // posterior of the unchanged training data
 	astray error      // *NotArrivedError, nil at the mode
 }
 
-// New prepares changes of the training data of a refitted posterior. kernel and y are those of its refit. It fails with
-// ErrNotRefitted, with a *gp.TargetsError where y is another, and with ctx.Err(), wrapped. Of a posterior whose refit did
-// not arrive at its mode the model has a Distance alone: all that answers for a change fails with a *NotArrivedError.
+// New prepares changes of the training data of a refitted posterior. kernel and y are those of its refit. It returns
+// ErrNotRefitted, a *gp.TargetsError if y differs from the targets of the refit, or ctx.Err(), wrapped. If the refit
+// did not arrive at its mode, only Distance is available, and Fit and SmallestFlip return a *NotArrivedError.
 func New(ctx context.Context, base Base, kernel ntk.Kernel, y *gp.Targets, limits linearize.Limits) (*Model, error) {
 	if !base.Refitted() {
 		return nil, ErrNotRefitted
@@ -103,11 +104,12 @@ func New(ctx context.Context, base Base, kernel ntk.Kernel, y *gp.Targets, limit
 	return m, nil
 }
 
-// Distance is that of the posterior of the training data as they are. After a refit that converged it is 0 to rounding.
+// Distance returns the Distance of the posterior of the unchanged training data. After a converged refit it is 0 up
+// to rounding.
 func (m *Model) Distance() float64 { return m.whole.distance }
 
-// Refit returns the posterior that is fitted from scratch to the targets y of the training examples and of add, as of
-// Fit: it forms and factors their kernel. It is what Fit is measured by. o may be nil.
+// Refit fits from scratch to the targets y of the training examples and of add, with y and add as in Fit. It forms
+// and factors their kernel matrix, and is the reference for Fit. o may be nil.
 func (m *Model) Refit(ctx context.Context, y *gp.Targets, add *linearize.Batch, o *gp.Options) (*gp.Exact, error) {
 	if _, err := m.changed(ctx, y, add); err != nil {
 		return nil, err

@@ -17,9 +17,9 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A Posterior is the posterior of changed training data, the N examples of the posterior that was changed and A added
-// ones. It predicts as any posterior does, and keeps that one in memory. It has the sites of all examples, also where that
-// one has the covariance of kept rows. It is safe for concurrent use where that one is.
+// A Posterior is the posterior after a change of the training data: the N examples of the Base and A added ones. It
+// implements gp.Latent and keeps the Base in memory. It has sites for all examples, even if the Base computes
+// covariances from kept rows only. It is safe for concurrent use if the Base is.
 type Posterior struct {
 	m     *Model
 	y     *gp.Targets
@@ -54,31 +54,35 @@ func (q *Posterior) set(ctx context.Context, alpha []float64) error {
 	return err
 }
 
-// open tells whether a long step from α leads anywhere.
+// open tells whether a long Newton step from α matters: far from the mode, or under a likelihood that uses Fisher
+// scoring.
 func (q *Posterior) open() bool { return q.y.Scored() || !(q.distance <= nearMode) }
 
-// Alpha returns the dual vector α, (N+A)·C: of the N training examples, zero where one has weight 0, and then of the A
-// added ones. It must not be changed.
+// Alpha returns the dual vector α, (N+A)·C: first the N training examples, with zeros for examples of weight 0, then
+// the A added ones. It must not be changed.
 func (q *Posterior) Alpha() []float64 { return q.alpha }
 
-// Distance returns √((α−r)ᵀK(α−r)), with f = m + Kα computed anew: the posterior mean of any output of any x is within
-// √κ(x,x) times it of that at the mode (E19), for a likelihood that is concave in f.
+// Distance returns √((α−r)ᵀK(α−r)), with f = m + Kα computed anew. It bounds the error of the posterior mean: for a
+// log-likelihood that is concave in f, any output at any x differs from its value at the mode by at most √κ(x,x)
+// times this distance (E19).
 func (q *Posterior) Distance() float64 { return q.distance }
 
-// Warnings says where a Fit is less accurate than it should be: it holds warnings of refit-gap and refit-steps.
+// Warnings returns warnings named refit-gap and refit-steps, which say where a Fit is less accurate than it should
+// be.
 func (q *Posterior) Warnings() []error { return q.warnings }
 
 const (
 	// tileFloats bounds the matrices of test examples against training examples that are held at a time: 8 MiB each.
 	tileFloats = 1 << 20
-	// covTolerance is the error of w = (I + ΛK)⁻¹ΛK_n*.
+	// covTolerance is the relative error to which w = (I + ΛK)⁻¹ΛK_n* is solved.
 	covTolerance = 1e-13
-	// rounding is the part of the prior variance by which rounding may make a posterior one negative.
+	// rounding is the fraction of the prior variance down to which a negative posterior variance counts as
+	// rounding.
 	rounding = 1e-10
 )
 
-// PredictTo implements gp.Latent. The mean m + K_*n α takes one cross-kernel. The covariance takes for each output a few
-// products with K and solves with the factor of the posterior that was changed.
+// PredictTo implements gp.Latent. The mean m + K_*n α takes one cross-kernel. The covariance takes for each output a
+// few products with K and solves with the factor of the Base.
 func (q *Posterior) PredictTo(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	t, c := x.Len(), q.m.c
 	dense.SizeTo(mean, t, c)
@@ -115,8 +119,8 @@ func (q *Posterior) JointTo(ctx context.Context, mean, cov *mat.Dense, x *linear
 	return q.predict(ctx, mean, cov, x)
 }
 
-// predict writes the mean of x, and takes from cov, the prior covariance of x or square blocks of it one below another,
-// what the training data explain.
+// predict writes the mean of x. cov holds the prior covariance of x, or square diagonal blocks of it one below
+// another; predict subtracts what the training data explain.
 func (q *Posterior) predict(ctx context.Context, mean, cov *mat.Dense, x *linearize.Batch) error {
 	c := q.m.c
 	cross, err := q.cross(ctx, x)
@@ -159,7 +163,8 @@ func (q *Posterior) predict(ctx context.Context, mean, cov *mat.Dense, x *linear
 	return nil
 }
 
-// given returns about C(x,X) = K_*n − wᵀK with w = (I + ΛK)⁻¹ΛK_n* for the rows K_*n of a.
+// given returns an approximation of C(x,X) = K_*n − wᵀK with w = (I + ΛK)⁻¹ΛK_n*, for the rows K_*n of a. The
+// relative error of w is stepTolerance.
 func (q *Posterior) given(ctx context.Context, a *mat.Dense) (*mat.Dense, error) {
 	_, kw, err := q.solve(ctx, q.mulLambda(a), q.sites.Lambda, stepTolerance)
 	if err != nil {
