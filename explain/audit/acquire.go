@@ -22,11 +22,11 @@ import (
 type Candidate struct {
 	Index int // position in the pool
 	// Information is the expected information gain: the mutual information of the label
-	// and the function at the row, in nats. For a Gaussian likelihood it is Gain, and
-	// for those without a closed form, Poisson and heteroscedastic, too.
+	// and the function at the row, in nats. It equals Gain for a Gaussian likelihood, and also for
+	// Poisson and heteroscedastic likelihoods, which have no closed form.
 	Information float64
 	// Gain is ½ log det(I + RᵀCR), in nats, with the posterior covariance C of the row and
-	// Λ = RRᵀ at the posterior mean: what a label tells to second order. It is at least 0.
+	// Λ = RRᵀ at the posterior mean: the information of a label to second order. It is at least 0.
 	Gain float64
 	Mean []float64 // of the function, length C
 }
@@ -34,33 +34,32 @@ type Candidate struct {
 // A Chosen is a row of a batch.
 type Chosen struct {
 	Index int     // position in the pool
-	Gain  float64 // nats that its label adds to the labels of the rows chosen before
+	Gain  float64 // nats that its label adds to those of the rows chosen before
 	Total float64 // nats of all labels so far: ½ log det(I + RᵀCR) of their joint covariance
 }
 
-// An Acquisition ranks an unlabelled pool. Ranking holds positions in Pool, ties in the
-// order of the pool; rows without Information, which is NaN, are left out.
+// An Acquisition ranks an unlabelled pool. Ranking holds positions in Pool, with ties in the order
+// of the pool; rows whose Information is NaN are left out.
 type Acquisition struct {
 	Pool     []Candidate
 	Ranking  []int    // by Information, the highest first
 	Batch    []Chosen // in the order in which they were chosen
-	Warnings []error  // of batch-rough
+	Warnings []error  // named batch-rough
 }
 
 // Acquire ranks the rows of a pool by what their labels would tell about the function of
 // a posterior, and chooses a batch greedily: each next row has the largest gain
 // given labels of the rows before, which is a pivoted Cholesky factorization of
 // I + RᵀCR with the joint posterior covariance C of the pool. The gains do not depend on
-// the labels, and the whole batch has at least 1 − 1/e of what the best one has, since
-// log det is submodular.
+// the labels, and the whole batch has at least 1 − 1/e of the gain of the best batch, since log det
+// is submodular.
 //
-// The joint covariance is taken of the rows with the largest gains by themselves, twice as
-// many again until no other row could have been chosen. Where that does not fit into
-// memory, a warning of batch-rough says so.
+// The joint covariance is computed for the rows with the largest individual gains only. Their
+// number is doubled until no other row could have been chosen. If that does not fit into memory,
+// the warning batch-rough says so.
 //
-// The batch has that many rows; 0 chooses none. The error is a *BatchError for an empty pool or too large a batch, an
-// *UnsupportedError for a likelihood whose Λ is not known to be free of y, or one of the
-// posterior or of the link.
+// batch is the number of rows to choose; 0 chooses none. The error is a *BatchError for an empty pool or too large a
+// batch, an *UnsupportedError for a likelihood whose Λ may depend on y, or an error of the posterior or of the link.
 func Acquire(ctx context.Context, d gp.Latent, lik glm.Likelihood, pool linearize.Source, batch int, limits linearize.Limits) (*Acquisition, error) {
 	q := &acquirer{latent: d, lik: lik, pool: pool, batch: batch, limits: limits}
 	if batch < 0 || limits.Memory < 0 {
@@ -83,18 +82,18 @@ func Acquire(ctx context.Context, d gp.Latent, lik glm.Likelihood, pool lineariz
 		}
 		q.add(first, &mean, &cov)
 		defer q.limits.Show(StagePool, first+b.Len(), n)
-		// Replace the gains by the mutual information where the link has it.
+		// Replace the gains by the mutual information where the link computes it.
 		m, c := mean.Dims()
 		link := predictive.DefaultLink(q.lik, c)
 		if points, ok := link.(predictive.QMC); ok {
-			points.Tol, points.MaxPoints = 1e-3, 4096 // whose error is far below what ranks are of
+			points.Tol, points.MaxPoints = 1e-3, 4096 // an error far below the differences that ranks depend on
 			link = points
 		}
 		informer, ok := link.(predictive.Informer)
 		if _, classes := q.lik.(glm.Logistic); !ok || !classes {
 			return nil
 		}
-		// A row at a time, so that the workers share them.
+		// Take one row at a time, so that the workers share the rows.
 		return par.Do(ctx, m, func(t int) error {
 			var mutual [1]float64
 			err := informer.EntropyTo(nil, mutual[:], q.lik, dense.Slice(&mean, t, t+1), dense.Slice(&cov, t*c, (t+1)*c))
@@ -143,7 +142,7 @@ func (q *acquirer) rootAt(f []float64) *mat.Dense {
 	return root
 }
 
-// order returns the rows by a key, the highest first.
+// order returns the positions of the rows sorted by key, the highest first, without those whose key is NaN.
 func (q *acquirer) order(key func(x *Candidate) float64) []int {
 	var order []int
 	for t := range q.found.Pool {
@@ -155,7 +154,7 @@ func (q *acquirer) order(key func(x *Candidate) float64) []int {
 	return order
 }
 
-// fewCandidates is how many rows a batch is chosen from at first.
+// fewCandidates is the least number of rows from which a batch is chosen at first.
 const fewCandidates = 64
 
 // choose finds the batch.
@@ -167,7 +166,7 @@ func (q *acquirer) choose(ctx context.Context) error {
 	for m := min(len(byGain), max(fewCandidates, 4*q.batch)); ; m = min(2*m, len(byGain)) {
 		bound := math.Inf(-1)
 		if m < len(byGain) {
-			// The gain of a row by itself is the most that it adds to a batch.
+			// A row adds at most its individual gain to a batch.
 			bound = q.found.Pool[byGain[m]].Gain
 		}
 		batch, step, err := q.chooseAmong(ctx, slices.Sorted(slices.Values(byGain[:m])), bound)
@@ -187,8 +186,8 @@ func (q *acquirer) choose(ctx context.Context) error {
 	}
 }
 
-// chooseAmong chooses the batch among the given rows of the pool, which ascend. step is
-// the first at which a row that adds up to bound might have been better.
+// chooseAmong chooses the batch among the given rows of the pool, which ascend. step is the number
+// of rows before the first at which a row that adds up to bound might have been better.
 func (q *acquirer) chooseAmong(ctx context.Context, rows []int, bound float64) (batch []Chosen, step int, err error) {
 	c := len(q.found.Pool[0].Mean)
 	need := func(m int) int64 { return 8 * int64(m) * int64(c) * int64(m+q.batch+2*c) * int64(c) }
@@ -286,8 +285,8 @@ func (s *selection) take(ctx context.Context, row int) error {
 	})
 }
 
-// gainOf returns ½ log det(I + RᵀcR) and the factor of that matrix; NaN and nil where it
-// is not positive definite.
+// gainOf returns ½ log det(I + RᵀcR) for the covariance c and root R, and the factor of that
+// matrix. It returns NaN and nil if the matrix is not positive definite.
 func gainOf(cov, root *mat.Dense) (float64, *mat.Cholesky) {
 	_, chol := informed(cov, root)
 	if chol == nil {
@@ -296,7 +295,7 @@ func gainOf(cov, root *mat.Dense) (float64, *mat.Cholesky) {
 	return max(0, chol.LogDet()/2), chol
 }
 
-// informed returns RᵀcR and the factor of I + RᵀcR, nil where that is not positive
+// informed returns RᵀcR and the factor of I + RᵀcR, which is nil if that matrix is not positive
 // definite.
 func informed(cov, root *mat.Dense) (*mat.Dense, *mat.Cholesky) {
 	c, _ := cov.Dims()

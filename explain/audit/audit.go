@@ -23,24 +23,24 @@ import (
 type Options struct {
 	// Rows are the training examples to audit, ascending; nil means all.
 	Rows []int
-	// LeaveOneOut predicts training examples without themselves, as gp.Dual's method of
-	// that name does; nil takes that method.
+	// LeaveOneOut predicts each training example without that example, as gp.Dual.LeaveOneOutTo
+	// does; nil means that method.
 	LeaveOneOut func(ctx context.Context, mean, cov *mat.Dense, rows []int, x *linearize.Batch) error
-	// Calibration scales these predictions (E18, E21); nil leaves them.
+	// Calibration scales these predictions (E18, E21); nil leaves them unchanged.
 	Calibration *score.Calibration
-	// Link turns them into probabilities; nil means predictive.DefaultLink.
+	// Link turns these predictions into probabilities; nil means predictive.DefaultLink.
 	Link predictive.Link
-	// Top is how many suspects have Supports, and the most duplicates that are listed; 0
-	// means 20.
+	// Top is how many suspects get Supports, and the largest number of duplicates that are listed;
+	// 0 means 20.
 	Top int
-	// Supports is how many training examples speak for a suggested label; 0 means 4, and
-	// a negative number none.
+	// Supports is how many training examples to list for each suggested label; 0 means 4, and a
+	// negative number none.
 	Supports int
 	// MostPaired is the largest number of training outputs N·C at which all training
 	// examples are compared in pairs, which takes about as long as three factorizations; 0
 	// means 12,000, and a negative number never.
 	MostPaired int
-	// LeastCorrelation is the least correlation of near-duplicates; 0 means 0.9.
+	// LeastCorrelation is the smallest correlation at which two examples count as near-duplicates; 0 means 0.9.
 	LeastCorrelation float64
 	linearize.Limits
 }
@@ -54,12 +54,12 @@ const (
 )
 
 // An Example holds the scores of one training example; see the package comment for
-// their meaning. Those that rounding leaves no digits of are NaN.
+// their meaning. A score is NaN where rounding leaves no digits.
 type Example struct {
 	Index      int     // position in the training data
 	LogDensity float64 // nats
 
-	// Of a likelihood of classes; Label and Suggested are −1 for others.
+	// The following are set for classes; otherwise Label and Suggested are −1.
 	Label       int       // class of the target
 	Suggested   int       // most probable class without the example
 	Probability []float64 // of each class without the example
@@ -72,24 +72,25 @@ type Example struct {
 	Supports []Support // of the first suspects; the largest first
 }
 
-// Suspect tells whether the other examples find another class more probable than the
-// label. For regressions it is false.
+// Suspect tells whether, given the other examples, another class is more probable than the label.
+// It is false for regressions.
 func (x *Example) Suspect() bool { return x.Label != x.Suggested }
 
-// A Support is a training example that speaks against the label of another: in the sum
-// over the others that makes up the prediction without the example,
+// A Support is a training example whose term speaks against the label of example i. The prediction
+// of example i without itself is a sum over the other examples,
 //
 //	f_−i(x_i) = m(x_i) + Σ_{j≠i} C_−i(x_i,x_j) b_j    (E14) without example i,
 //
-// Value is its term in f of the suggested class less f of the label's, or, in a
-// regression, in the output whose residual is largest, positive where it moves the
-// prediction away from the target. Its unit is the unit of the outputs: logits for classes.
+// Value is the term of the training example in f of the suggested class minus f of the label's
+// class. In a regression it is the term in the output whose residual is largest. It is positive
+// where it moves the prediction away from the target. Its unit is the unit of the outputs: logits
+// for classes.
 type Support struct {
 	Index int // position in the training data
 	Value float64
 }
 
-// A Pair is two training examples that are nearly the same for the posterior.
+// A Pair is two training examples that the posterior hardly distinguishes.
 type Pair struct {
 	First, Second int // positions in the training data, First < Second
 	// Correlation is Σ_c Cov(f_c(x), f_c(x')) / √(Σ_c Var f_c(x) Σ_c Var f_c(x')) of the
@@ -99,8 +100,8 @@ type Pair struct {
 	Conflict    bool // whether the targets differ
 }
 
-// An Audit ranks training examples. The rankings hold positions in Examples; those
-// without a score are left out, and ties are in the data's order.
+// An Audit ranks training examples. The rankings hold positions in Examples; examples without a
+// score are left out, and ties are in the data's order.
 type Audit struct {
 	Examples    []Example // of Options.Rows, in their order
 	Mislabelled []int     // by LogDensity, the lowest first
@@ -111,14 +112,14 @@ type Audit struct {
 	// Effective is Σ Leverage of the examples: with all rows, the effective number of
 	// parameters.
 	Effective float64
-	Warnings  []error // of rows-left-out and only-equal-pairs
+	Warnings  []error // named rows-left-out and only-equal-pairs
 }
 
-// Of audits training examples of a posterior with targets y, N×Targets(C). It takes
-// gp.Dual's LeaveOneOutTo, about a factorization for an exact posterior, and a pass over
-// the training examples for the supports. A likelihood of
-// classes needs one target an example that is a class; otherwise the error is an
-// *UnsupportedError. Other errors come from gp.Dual and score.ScoreOf.
+// Of audits training examples of a posterior with targets y, N×Targets(C). It calls LeaveOneOutTo
+// of d, which costs about one factorization for an exact posterior, and passes over the training
+// examples once for the supports. A likelihood of classes needs one target for each example, which
+// is its class; otherwise the error is an *UnsupportedError. Other errors come from gp.Dual and
+// score.ScoreOf.
 func Of(ctx context.Context, d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *Options) (*Audit, error) {
 	a, err := scored(ctx, d, lik, y, o)
 	if err != nil {
@@ -127,8 +128,9 @@ func Of(ctx context.Context, d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *Opt
 	return a.audit, a.list(ctx)
 }
 
-// Scores is the part of Of that judges each example by itself: Examples, in any part of the training examples that
-// Options.Rows says, with no supports and EqualTo −1, and no lists. List makes these of the examples of all parts.
+// Scores is the part of Of that scores each example by itself. It fills in Audit.Examples for Options.Rows, which
+// may be a part of the training examples, without supports, with EqualTo −1, and without rankings and pairs. List
+// computes these from the examples of all parts.
 func Scores(ctx context.Context, d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *Options) (*Audit, error) {
 	a, err := scored(ctx, d, lik, y, o)
 	if err != nil {
@@ -137,8 +139,8 @@ func Scores(ctx context.Context, d gp.Dual, lik glm.Likelihood, y *mat.Dense, o 
 	return a.audit, nil
 }
 
-// List is the rest of Of, for examples that Scores has scored, each once and ascending. It leaves out the suspects that it
-// lists once more, and takes a pass over the training examples for their supports.
+// List is the rest of Of, for examples that Scores has scored, each once and in ascending order. It computes
+// leave-one-out again for the suspects that it lists, and passes over the training examples once for their supports.
 func List(ctx context.Context, d gp.Dual, lik glm.Likelihood, y *mat.Dense, examples []Example, o *Options) (*Audit, error) {
 	var own Options
 	if o != nil {
@@ -193,7 +195,7 @@ func scored(ctx context.Context, d gp.Dual, lik glm.Likelihood, y *mat.Dense, o 
 	})
 }
 
-// list makes the lists of the scored examples.
+// list ranks the scored examples and finds supports and pairs.
 func (a *auditor) list(ctx context.Context) error {
 	a.rank()
 	if err := a.support(ctx); err != nil {
@@ -215,13 +217,13 @@ func (a *auditor) list(ctx context.Context) error {
 type auditor struct {
 	dual  gp.Dual
 	lik   glm.Likelihood
-	y     *mat.Dense // of the audited examples
+	y     *mat.Dense // targets of the audited examples
 	all   *mat.Dense // targets of all training examples
 	o     Options
 	n, c  int
 	rows  []int
-	mean  *mat.Dense // of leave-one-out
-	cov   *mat.Dense // likewise; nil in List
+	mean  *mat.Dense // leave-one-out means
+	cov   *mat.Dense // leave-one-out covariances; nil in List
 	audit *Audit
 }
 
@@ -231,7 +233,7 @@ func newAuditor(d gp.Dual, lik glm.Likelihood, y *mat.Dense, o *Options) (*audit
 	return a, a.prepare(o)
 }
 
-// prepare checks the options and fills in what they leave open.
+// prepare checks the options and fills in defaults.
 func (a *auditor) prepare(o *Options) error {
 	if o != nil {
 		a.o = *o
@@ -242,7 +244,7 @@ func (a *auditor) prepare(o *Options) error {
 	if a.all.RawMatrix().Rows != a.n {
 		panic("audit: targets and training examples differ in number")
 	}
-	// Fill in what the options leave open.
+	// Fill in the defaults.
 	a.o.Top = cmp.Or(a.o.Top, 20)
 	a.o.Supports = cmp.Or(a.o.Supports, 4)
 	a.o.MostPaired = cmp.Or(a.o.MostPaired, 12_000)
@@ -268,21 +270,21 @@ func (a *auditor) prepare(o *Options) error {
 	return nil
 }
 
-// fits checks the memory of the scores.
+// fits returns an error if the scores need more memory than allowed.
 func (a *auditor) fits() error {
 	need := func(n int) int64 {
-		// The moments of leave-one-out, scaled and not.
+		// leave-one-out means and covariances, before and after calibration
 		return memory.Mul(8*2, memory.Mul(int64(n), memory.Mul(int64(a.c), int64(a.c+2))))
 	}
 	return gp.CheckMemory("an audit", gp.TrainingExamples, len(a.rows), a.o.Memory, need)
 }
 
-// tileRows is how many training examples are linearized at a time where they are not
-// in memory.
+// tileRows is how many training examples are linearized at a time if they are not in memory.
 const tileRows = 64
 
-// each calls do with the audited examples from position lo on: all at once where they
-// are in memory, so that an exact posterior divides them itself.
+// each calls do with the audited examples, tile by tile; lo is the position of the first. If all
+// training examples are audited and in memory, it calls do once, so that an exact posterior chooses
+// its own tiles.
 func (a *auditor) each(ctx context.Context, stage string, do func(lo int, rows []int, x *linearize.Batch) error) error {
 	b, held := a.dual.Data().(*linearize.Batch)
 	if held && len(a.rows) == a.n {
@@ -302,7 +304,7 @@ func (a *auditor) each(ctx context.Context, stage string, do func(lo int, rows [
 	return nil
 }
 
-// leaveOut computes the predictions of the examples without themselves (E17).
+// leaveOut computes the leave-one-out prediction of each audited example (E17).
 func (a *auditor) leaveOut(ctx context.Context) error {
 	if len(a.rows) == 0 {
 		return &score.RowsError{}
@@ -314,7 +316,7 @@ func (a *auditor) leaveOut(ctx context.Context) error {
 	})
 }
 
-// score judges the labels by these predictions.
+// score scores the labels by the leave-one-out predictions.
 func (a *auditor) score(ctx context.Context) error {
 	lik, mean, cov, err := a.o.Calibration.Apply(a.lik, a.mean, a.cov)
 	if err != nil {
@@ -329,7 +331,7 @@ func (a *auditor) score(ctx context.Context) error {
 		a.audit.Examples[k].LogDensity = s.LogDensity[k]
 	}
 	if l, classes := lik.(glm.Logistic); !classes || !l.Softmax() && a.c > 1 {
-		// Fill in the scores of a regression or of several labels, whose calibrated moments are mean and cov.
+		// Fill in the scores of a regression or of several labels; mean and cov are the calibrated moments.
 		targets := lik.Targets(a.c)
 		return par.Do(ctx, par.Tiles(len(a.rows), tileRows), func(tile int) error {
 			lo, hi := par.Bounds(tile, len(a.rows), tileRows)
@@ -370,7 +372,7 @@ func (a *auditor) classify(prob *mat.Dense, labels []int) {
 			x.Entropy = math.NaN()
 			continue
 		}
-		// The label itself is suggested where no class is more probable.
+		// The label itself is suggested if no class is more probable.
 		for class, v := range p {
 			if v > p[x.Suggested] {
 				x.Suggested = class

@@ -12,8 +12,9 @@
 //
 // # Scores of a training example
 //
-// All but the leverage come from the prediction of the example by the posterior without
-// it (E17), in closed form: exact for a Gaussian likelihood and one Newton step otherwise.
+// All scores but the leverage come from the prediction of the example by the posterior without that
+// example (E17). It is in closed form, exact for a Gaussian likelihood, and one Newton step
+// otherwise.
 //
 //	LogDensity  log p(y_i | x_i, other examples), nats; low: the others contradict the label
 //	Residual    (y_i − E y)/sd y of the same prediction, no unit; of regressions
@@ -25,16 +26,15 @@
 // The leverages of all examples add up to the effective number of parameters,
 // tr(I − B⁻¹) in the notation of (E4).
 //
-// A network that was trained to agree with wrong labels has seen them: θ* then explains
-// each label by itself, leave-one-out at θ* finds few of them, and the prior mean
-// f(x;θ*) + J(x)(μ₀−θ*) still knows them after a refit. OfLabels uses neither: it regresses
-// the labels on the Jacobian of the network with shuffled parameters, which have seen no
-// label. On MNIST's first 1,000 rows with a tenth of the labels flipped it finds more of
-// them than Of under the precisions tried, and suggests the right label for more
-// (studies/records/figures).
+// If a network was trained until it agreed with wrong labels, θ* reproduces each of them,
+// leave-one-out at θ* finds few of them, and the prior mean f(x;θ*) + J(x)(μ₀−θ*) still contains
+// them after a refit. OfLabels uses neither θ* nor this mean: it regresses the labels on the
+// Jacobian of the network with shuffled parameters, which depend on no label. On MNIST's first
+// 1,000 rows with a tenth of the labels flipped, it finds more of the flipped labels than Of at the
+// precisions tried, and suggests the right label for more of them (studies/records/figures).
 //
 // # Unlabelled examples
 //
-// Acquire ranks an unlabelled pool by what a label would tell about the function, and
-// finds a batch whose labels tell much together.
+// Acquire ranks an unlabelled pool by how much a label would tell about the function, and chooses a
+// batch whose labels tell much together.
 package audit

@@ -2,7 +2,7 @@ package audit
 
 import "fmt"
 
-// An UnsupportedError reports a likelihood with which there is nothing to rank.
+// An UnsupportedError reports a likelihood for which the ranking is not defined.
 type UnsupportedError struct {
 	Likelihood string
 	Outputs    int
@@ -13,7 +13,7 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("audit: the %s likelihood with %d outputs: %s", e.Likelihood, e.Outputs, e.Reason)
 }
 
-// A BatchError reports a batch that a pool cannot give.
+// A BatchError reports an empty pool, or a batch larger than the pool.
 type BatchError struct{ Batch, Pool int }
 
 func (e *BatchError) Error() string {

@@ -33,27 +33,29 @@ var (
 	labelNoises = []float64{0.001, 0.01, 0.03, 0.1, 0.3, 1}
 )
 
-// mostTried is how many examples choose the regression of more, a random sample of them.
-var mostTried = 1000 // of tests alone a variable
+// mostTried is the largest number of examples on which regressions are compared; of more examples, a random sample
+// is used.
+var mostTried = 1000 // a variable only so that tests can change it
 
-// A Regression of labels, with the error of leave-one-out under it.
+// A Regression holds the settings of a regression of labels, and its leave-one-out error.
 type Regression struct {
 	Power int     // of the correlation, from 1
 	Noise float64 // variance of the targets, relative to the prior variance of the regression function
 	Error float64 // mean over examples of the squared distance from leave-one-out to the target
 }
 
-// A LabelAudit is an Audit by least squares.
+// A LabelAudit is an Audit by a regression of the labels.
 type LabelAudit struct {
 	Audit
-	Regression  Regression   // the chosen one: the smallest error of leave-one-out
+	Regression  Regression   // the chosen one, with the smallest leave-one-out error
 	Tried       []Regression // in the order in which they were tried
-	Temperature float64      // that probabilities are softmax(mean/Temperature) of; 0 of real targets
+	Temperature float64      // probabilities are softmax(mean/Temperature); 0 for real targets
 }
 
 // Shuffles linearizes examples at parameters that have seen no label, for OfLabels: each
-// draw permutes the elements of every parameter tensor at random, so that the network keeps
-// its architecture and the sizes of its weights. at linearizes the examples at θ.
+// draw permutes the elements of every parameter tensor at random, so that the network keeps its
+// architecture and the sizes of its weights. at linearizes the examples at the parameters it is
+// given.
 func Shuffles(theta []float64, params []linearize.Param, draws int, seed uint64, at func(theta []float64) (*linearize.Batch, error)) iter.Seq2[*linearize.Batch, error] {
 	return func(yield func(*linearize.Batch, error) bool) {
 		for draw := range draws {
@@ -70,30 +72,32 @@ func Shuffles(theta []float64, params []linearize.Param, draws int, seed uint64,
 	}
 }
 
-// OfLabels audits labels y by a regression of them on the Jacobian. Of classes, y is N×1 with classes from 0, and the
-// target is 1 for the label's class and 0 for the others, less 1/C, or ±½ where two classes have one output. With
-// classes 0, y is N×K, and targets are its columns less their means, in their standard deviations. The regression
-// function of each column is N(0, ρᵖ), element by element, with the correlation
+// OfLabels audits labels y by a regression of the labels on the Jacobian. classes is the number of classes. y is then
+// N×1 with classes from 0, and the target of class c is 1 − 1/C for the label's class and −1/C otherwise, or ±½ if
+// two classes share one output. If classes is 0, y is N×K with real targets, and each column is centered and divided
+// by its standard deviation. The regression function of each column has the prior N(0, ρᵖ), where the power is taken
+// element by element, and ρ is the correlation
 //
 //	ρ(x,x') = κ̄(x,x') / √(κ̄(x,x) κ̄(x',x')),   κ̄ = Σ_c κ_cc over outputs and draws
 //
-// of the same examples linearized at other parameters, whose number and order draws yields.
-// Leave-one-out is exact [rw 5.4.2], and the power p and the noise variance are those under
-// which it predicts the recorded labels best, those of a random sample of 1,000 where there are more.
+// of the examples, linearized at the parameters of each draw. draws yields the same examples in the
+// same order each time. Leave-one-out is exact [rw 5.4.2]. The power p and the noise variance are
+// those whose leave-one-out predictions fit the recorded labels best; with more than 1,000 examples,
+// a random sample of 1,000 decides.
 //
-// A network that was trained until it repeated wrong labels has Jacobians that know them,
-// so that leave-one-out is too hopeful and chooses too small a power. Take parameters that
-// have seen no label, as Shuffles does: this finds more of the wrong labels and suggests
-// the right one more often (studies/records/suspects.md).
+// The Jacobians of a network that was trained until it repeated wrong labels depend on these
+// labels, so that leave-one-out is too optimistic and chooses too small a power. Use parameters
+// that depend on no label, as Shuffles does: this finds more of the wrong labels and suggests the
+// right one more often (studies/records/suspects.md).
 //
-// Link, Calibration and LeaveOneOut of the options are not used. Probabilities are those
-// of a softmax of the predictions whose temperature makes the recorded labels likeliest; the density of a real target
-// is Gaussian with the variance of leave-one-out, times a factor under which the residuals have the mean square 1.
-// Supports are in units of the target, those of a real one in the units of y, and near-duplicates are compared for
-// any number of examples unless MostPaired is negative.
+// Link, Calibration and LeaveOneOut of the options are not used. Probabilities are a softmax of the predictions, at
+// the temperature that maximizes the likelihood of the recorded labels. The density of a real target is Gaussian; its
+// variance is that of leave-one-out times a factor that gives the residuals a mean square of 1. Supports are in units
+// of the regression target for classes, and in units of y for real targets. Near-duplicates are found for any number
+// of examples unless MostPaired is negative.
 //
-// It takes three N×N matrices beside a draw, and the kernel of each output of a draw. 42 regressions of at most 1,000
-// examples are tried; the last one, of all examples, takes two matrix products of order N.
+// It holds three N×N matrices beside one draw, and computes the kernel of each output of each draw. It tries 42
+// regressions on at most 1,000 examples; the final regression on all examples takes two matrix products of order N.
 func OfLabels(ctx context.Context, k ntk.Kernel, draws iter.Seq2[*linearize.Batch, error], y *mat.Dense, classes int, o *Options) (*LabelAudit, error) {
 	l := &labelAuditor{kernel: k, given: y, classes: classes}
 	if o != nil {
@@ -110,7 +114,7 @@ func OfLabels(ctx context.Context, k ntk.Kernel, draws iter.Seq2[*linearize.Batc
 	if l.first == nil {
 		panic("audit: no draw of the parameters")
 	}
-	// Turn κ̄ into ρ. An example of prior variance 0 correlates with none.
+	// Turn κ̄ into ρ. An example of prior variance 0 correlates with no other.
 	sd := make([]float64, l.n)
 	left := 0
 	for i := range sd {
@@ -163,7 +167,7 @@ func OfLabels(ctx context.Context, k ntk.Kernel, draws iter.Seq2[*linearize.Batc
 	return &l.found, l.judge(ctx)
 }
 
-// sample is the regression of a random sample of at most so many examples.
+// sample returns an auditor of a random sample of at most that many examples.
 func (l *labelAuditor) sample(most int) *labelAuditor {
 	if l.n <= most {
 		return l
@@ -181,7 +185,7 @@ func (l *labelAuditor) sample(most int) *labelAuditor {
 	return s
 }
 
-// size takes the memory of a regression.
+// size allocates the memory of a regression.
 func (l *labelAuditor) size() {
 	l.inverse = dense.New(l.n, l.n)
 	l.work = blas64.Symmetric{N: l.n, Stride: l.n, Data: make([]float64, l.n*l.n), Uplo: blas.Upper}
@@ -194,11 +198,11 @@ type labelAuditor struct {
 	kernel  ntk.Kernel
 	given   *mat.Dense // y
 	classes int
-	labels  []int // of classes
+	labels  []int // classes; nil for real targets
 	first   *linearize.Batch
 	outputs int
 	target  *mat.Dense       // N×c
-	scale   []float64        // standard deviations of the columns of y; nil of classes
+	scale   []float64        // standard deviations of the columns of y; nil for classes
 	rho     *mat.Dense       // κ̄, then ρ
 	work    blas64.Symmetric // ρᵖ + σ²I, its factor, and at last its inverse Q; upper
 	inverse blas64.General   // of the factor U: Q = U⁻¹U⁻ᵀ
@@ -237,7 +241,7 @@ func (l *labelAuditor) add(ctx context.Context, x *linearize.Batch) error {
 	return nil
 }
 
-// begin sizes everything for the examples of the first draw, x.
+// begin checks the labels against the first draw, x, and allocates memory for its examples.
 func (l *labelAuditor) begin(x *linearize.Batch) error {
 	n, c := x.Len(), x.Outputs()
 	if l.given.RawMatrix().Rows != n {
@@ -273,7 +277,7 @@ func (l *labelAuditor) begin(x *linearize.Batch) error {
 	return nil
 }
 
-// standardize writes the targets of real ones.
+// standardize writes the targets of a regression with real y.
 func (l *labelAuditor) standardize() {
 	for k := range l.c {
 		column := mat.Col(nil, k, l.given)
@@ -288,7 +292,7 @@ func (l *labelAuditor) standardize() {
 	}
 }
 
-// indicate writes the targets of classes.
+// indicate writes the targets of a regression with classes.
 func (l *labelAuditor) indicate() error {
 	for i := range l.n {
 		label := int(l.given.At(i, 0))
@@ -309,8 +313,8 @@ func (l *labelAuditor) indicate() error {
 	return nil
 }
 
-// try leaves out every example under a regression: with Q = (ρᵖ + σ²I)⁻¹ the prediction
-// of example i without itself is t_i − (Qt)_i/Q_ii [rw 5.4.2].
+// try computes the leave-one-out predictions of a regression: with Q = (ρᵖ + σ²I)⁻¹ and targets t,
+// the prediction of example i without itself is t_i − (Qt)_i/Q_ii [rw 5.4.2].
 func (l *labelAuditor) try(ctx context.Context, r Regression) (Regression, error) {
 	err := par.Do(ctx, l.n, func(i int) error {
 		row := l.work.Data[i*l.n : (i+1)*l.n]
@@ -386,7 +390,7 @@ func (l *labelAuditor) judge(ctx context.Context) error {
 	return err
 }
 
-// judgeClasses scores classes.
+// judgeClasses scores the labels of classes.
 func (l *labelAuditor) judgeClasses() {
 	all := l.mean
 	l.mean = mat.NewDense(len(l.rows), l.c, nil)
@@ -395,8 +399,8 @@ func (l *labelAuditor) judgeClasses() {
 		l.mean.SetRow(k, all.RawRowView(i))
 		labels[k] = l.labels[i]
 	}
-	// Compute softmax(mean/T) of the predictions without each example, with the T under which the labels
-	// are likeliest.
+	// Compute softmax(mean/T) of the leave-one-out means, with the T that maximizes the likelihood of
+	// the labels.
 	prob := mat.NewDense(len(labels), max(2, l.c), nil)
 	logits := make([]float64, max(2, l.c))
 	fill := func(t float64) (logp float64) {
@@ -414,7 +418,8 @@ func (l *labelAuditor) judgeClasses() {
 		}
 		return logp
 	}
-	// The log likelihood is concave in 1/T, so it has one maximum over log T too.
+	// The log likelihood is concave in 1/T, so that it has a single maximum in log T and golden-section search
+	// finds it.
 	lo, hi := math.Log(1e-3), math.Log(1e3)
 	const ratio = 0.61803398874989484820
 	for range 60 {
@@ -434,7 +439,8 @@ func (l *labelAuditor) judgeClasses() {
 	}
 }
 
-// judgeReal scores real targets: leave-one-out has the variance a²/Q_ii, with one a for each column.
+// judgeReal scores real targets: the leave-one-out variance of example i is a/Q_ii, with one factor a for each
+// column.
 func (l *labelAuditor) judgeReal() {
 	size := make([]float64, l.c)
 	for i := range l.n {
@@ -460,8 +466,8 @@ func (l *labelAuditor) judgeReal() {
 // at returns an element of Q.
 func (l *labelAuditor) at(i, j int) float64 { return l.work.Data[min(i, j)*l.n+max(i, j)] }
 
-// support finds the examples that speak against the labels of the first suspects: the
-// prediction of example i without itself is −Σ_j≠i Q_ij t_j / Q_ii.
+// support finds the examples that speak against the labels of the first suspects. Their terms add
+// up to the prediction of example i without itself, −Σ_{j≠i} Q_ij t_j / Q_ii.
 func (l *labelAuditor) support() {
 	found := 0
 	for _, k := range l.audit.Mislabelled {
@@ -484,8 +490,8 @@ func (l *labelAuditor) support() {
 	}
 }
 
-// near compares all training examples but those with the input of an earlier one by the
-// posterior covariance σ²(I − σ²Q).
+// near finds near-duplicates by the posterior covariance σ²(I − σ²Q). first[i] is the first example
+// with the same input as example i; examples with an earlier equal are skipped.
 func (l *labelAuditor) near(ctx context.Context, first []int) ([]Pair, error) {
 	noise := l.found.Regression.Noise
 	var pairs []Pair

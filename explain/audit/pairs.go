@@ -18,11 +18,11 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// pair finds duplicates, and near-duplicates by near where it is not nil, which gets for
-// each example the first one with the same input.
+// pair finds duplicates, and near-duplicates by near if it is not nil. near is given, for each
+// example, the first example with the same input.
 func (a *auditor) pair(ctx context.Context, data linearize.Source, near func(ctx context.Context, first []int) ([]Pair, error)) error {
-	// Find for each example the first one with the same input, which may be the example itself.
-	// Examples without inputs equal none.
+	// Find for each example the first example with the same input, which may be the example itself.
+	// Without inputs, no two examples are equal.
 	first := dense.Range(data.Len())
 	seen := map[[sha256.Size]byte]int{}
 	at := 0
@@ -97,10 +97,11 @@ func (a *auditor) newPair(i, j int, correlation float64) Pair {
 	return Pair{First: i, Second: j, Correlation: correlation, Conflict: !slices.Equal(a.all.RawRowView(i), a.all.RawRowView(j))}
 }
 
-// errNoInputs ends a pass over examples that show no inputs.
+// errNoInputs ends a pass over examples that come without inputs.
 var errNoInputs = errors.New("audit: the examples show no inputs")
 
-// near compares all training examples but those with the input of an earlier one.
+// near finds near-duplicates by the posterior correlation. Examples with the same input as an earlier one are
+// skipped.
 func (a *auditor) near(ctx context.Context, first []int) ([]Pair, error) {
 	// Compute tr C(x_i,x_i) of all training examples.
 	variance := make([]float64, a.n)
@@ -162,7 +163,7 @@ func (a *auditor) near(ctx context.Context, first []int) ([]Pair, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The order in which workers found them does not show in the result.
+		// Sort the pairs, since workers find them in any order.
 		slices.SortFunc(pairs, comparePairs)
 		pairs = pairs[:min(len(pairs), a.o.Top)]
 		a.o.Show(StagePairs, lo+len(rows), a.n)

@@ -20,7 +20,7 @@ func (a *auditor) rank() {
 	}
 }
 
-// ranking returns the examples by a key, the lowest first.
+// ranking returns the positions of the examples sorted by key, the lowest first, without those whose key is NaN.
 func (a *auditor) ranking(key func(x *Example) float64) []int {
 	var order []int
 	for k := range a.audit.Examples {

@@ -41,7 +41,7 @@ func (a *auditor) support(ctx context.Context) error {
 	return nil
 }
 
-// suspects returns the first Options.Top of them, in the order of the data.
+// suspects returns the first Options.Top suspects, in the order of the data.
 func (a *auditor) suspects(ctx context.Context) ([]*suspect, error) {
 	var list []*suspect
 	for _, k := range a.audit.Mislabelled {
@@ -54,7 +54,7 @@ func (a *auditor) suspects(ctx context.Context) ([]*suspect, error) {
 	}
 	slices.SortFunc(list, func(s, t *suspect) int { return cmp.Compare(s.at, t.at) })
 	cov := func(t int) mat.Matrix { return dense.Slice(a.cov, list[t].at*a.c, (list[t].at+1)*a.c) }
-	if a.cov == nil && len(list) > 0 { // the scores are of an earlier audit
+	if a.cov == nil && len(list) > 0 { // List was given scores, and not these covariances
 		few := &auditor{dual: a.dual, o: a.o, n: a.n, c: a.c}
 		for _, s := range list {
 			few.rows = append(few.rows, a.rows[s.at])
@@ -75,8 +75,8 @@ func (a *auditor) suspects(ctx context.Context) ([]*suspect, error) {
 	return list, nil
 }
 
-// direction returns w, with which wᵀf grows away from the label; nil where the
-// prediction agrees with it.
+// direction returns weights w such that wᵀf grows as the prediction moves away from the label, or
+// nil if the prediction agrees with the label.
 func (a *auditor) direction(x *Example, k int) []float64 {
 	w := make([]float64, a.c)
 	switch {
@@ -101,7 +101,7 @@ func (a *auditor) direction(x *Example, k int) []float64 {
 	return w
 }
 
-// fillTerms passes over the training examples for the terms of all suspects.
+// fillTerms computes the terms of all suspects in one pass over the training examples.
 func (a *auditor) fillTerms(ctx context.Context, list []*suspect) error {
 	rows := make([]int, len(list))
 	for t, s := range list {
@@ -136,7 +136,7 @@ func (a *auditor) fillTerms(ctx context.Context, list []*suspect) error {
 	})
 }
 
-// A sumsCross gives the covariances with sums of the outputs of training examples.
+// A sumsCross is a gp.Cross whose tiles hold covariances with weighted sums of the outputs of training examples.
 type sumsCross struct{ gp.CombinedCross }
 
 // TileTo implements gp.Cross.
@@ -147,7 +147,7 @@ func (q sumsCross) TileTo(ctx context.Context, dst *mat.Dense, _ int, train *lin
 // tileFloats bounds a tile of covariances: 16 MiB.
 const tileFloats = 1 << 21
 
-// cross returns the covariances of the training examples x with all.
+// cross returns the gp.Cross of the training examples x.
 func (a *auditor) cross(ctx context.Context, x *linearize.Batch) (gp.Cross, error) {
 	q, err := a.dual.Cross(ctx, x)
 	if err != nil {
@@ -156,8 +156,8 @@ func (a *auditor) cross(ctx context.Context, x *linearize.Batch) (gp.Cross, erro
 	return q, nil
 }
 
-// covariances calls do with the covariances that cross gives with training examples, tile by tile from the given one
-// on. Those with one example are so many numbers.
+// covariances calls do with tiles of the covariances that cross gives, from training example from on. numbers is how
+// many numbers a tile holds for one training example.
 func (a *auditor) covariances(ctx context.Context, cross gp.Cross, data linearize.Source, numbers, from int, stage string, do func(first, n int, tile *mat.Dense) error) error {
 	source := linearize.From(linearize.Rebatch(data, max(1, tileFloats/numbers)), from)
 	return source.Batches(ctx, func(first int, b *linearize.Batch) error {
@@ -172,7 +172,7 @@ func (a *auditor) covariances(ctx context.Context, cross gp.Cross, data lineariz
 	})
 }
 
-// largest returns the k largest positive terms but the term of the example itself.
+// largest returns the k largest positive terms, without the term of the example itself.
 func (s *suspect) largest(self, k int) []Support {
 	var list []Support
 	for j, v := range s.terms {
