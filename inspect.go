@@ -34,7 +34,7 @@ func Inspect(ctx context.Context, m Model, l *Limits) (*Inspection, error) {
 		out.Operators[o.Name] = o.Count
 	}
 	for _, t := range d.Params {
-		out.Tensors = append(out.Tensors, result.Tensor{Name: t.Name, Shape: t.Shape, Offset: t.Offset, Block: t.Block})
+		out.Tensors = append(out.Tensors, result.Tensor{Name: t.Name, Shape: t.Shape, Offset: t.Offset, Block: t.Block, Layer: t.Layer})
 	}
 	for _, t := range d.Tensors {
 		out.Decisions = append(out.Decisions, result.Decision{Name: t.Name, Shape: append([]int{}, t.Shape...), Parameter: t.Parameter, Reason: t.Reason, Uncertain: t.Doubtful, Node: t.Node})

@@ -126,7 +126,7 @@ func inspectionText(stdout io.Writer, x *funcgp.Inspection) error {
 	for _, t := range x.Decisions {
 		kind, at := "fixed", ""
 		if t.Parameter {
-			kind, at = "tensor", fmt.Sprintf(" at %d, %s block", blocks[t.Name].Offset, blocks[t.Name].Block)
+			kind, at = "tensor", fmt.Sprintf(" in layer %d, at %d, %s block", blocks[t.Name].Layer, blocks[t.Name].Offset, blocks[t.Name].Block)
 		}
 		if t.Node {
 			at += ", in a Constant node"

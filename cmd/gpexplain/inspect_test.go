@@ -126,7 +126,7 @@ func TestInspectDecisions(t *testing.T) {
 		return d.Name == "add.pe" && d.Parameter && d.Reason == "is to be learnt, as asked"
 	}))
 	text = succeed(t, "inspect", "--model", exported("constant-nodes"))
-	require.Regexp(t, `tensor +/Constant_output_0 \[5 3\] at 0, Outer block, in a Constant node: it is the weight of`, text)
+	require.Regexp(t, `tensor +/Constant_output_0 \[5 3\] in layer 1, at 0, Outer block, in a Constant node: it is the weight of`, text)
 	require.Contains(t, text, "weights in Constant nodes")
 	require.Regexp(t, `tensor +add\.pe .*\(uncertain\)`, succeed(t, "inspect", "--model", exported("learnt-named-pe")))
 }

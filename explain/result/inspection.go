@@ -46,6 +46,7 @@ type Tensor struct {
 	Shape  []int  `json:"shape"`
 	Offset int    `json:"offset"` // among all parameters
 	Block  string `json:"block"`  // kind of its Jacobian
+	Layer  int    `json:"layer"`  // its layer's number, from 1 on in the order in which the layers run
 }
 
 // A Decision says whether a stored tensor is a parameter, and why.

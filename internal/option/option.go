@@ -1,5 +1,6 @@
-// Package option names the options of funcgp in the words of who reads a message: the fields of package funcgp for
-// programs in Go, flags for the command, members of a request for the server, arguments for the package of Python.
+// Package option has the table of all options, with their help, defaults and values, and names them in the words of who
+// reads a message: fields of package funcgp for programs in Go, flags for the command, members of a request for the
+// server, arguments for the package of Python.
 //
 //	err := option.Errorf("{noise-variance=%v} must be a positive number", v)
 //	err.Error()                    // NoiseVariance -1 must be a positive number
