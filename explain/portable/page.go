@@ -18,13 +18,13 @@ import (
 //go:embed page.html
 var pageHTML string
 
-// A Page answers to drawings in a browser, from one file and without a server.
+// A Page is an HTML page that runs a model in the browser on what the user draws, without a server.
 type Page struct {
 	Title         string
 	Classes       []string
-	Width, Height int       // of the pictures, of one channel
-	Model         []byte    // the graph
-	Runtime       *Runtime  // runs it
+	Width, Height int       // of the pictures, which have one channel
+	Model         []byte    // the ONNX graph
+	Runtime       *Runtime  // runs the graph
 	Rows          []PageRow // training rows that terms may name
 }
 
@@ -38,7 +38,7 @@ type PageRow struct {
 // A Runtime has the files of npm's onnxruntime-web.
 type Runtime struct{ Module, Glue, Wasm []byte }
 
-// license is that of onnxruntime-web, whose package has no file with it.
+// license is the license of onnxruntime-web, whose npm package contains no license file.
 const license = `onnxruntime-web. Copyright (c) Microsoft Corporation. MIT License.
 
 Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation
@@ -51,8 +51,7 @@ PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS 
 LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR
 THE USE OR OTHER DEALINGS IN THE SOFTWARE.`
 
-// ReadRuntime reads the runtime from the folder of npm's package onnxruntime-web. The error names the file that is
-// not there.
+// ReadRuntime reads the runtime from the folder of npm's package onnxruntime-web. The error names a missing file.
 func ReadRuntime(dir string) (*Runtime, error) {
 	r := new(Runtime)
 	for _, f := range []struct {
@@ -96,7 +95,7 @@ func (p *Page) Write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// JSON has no < of its own, so it cannot end its element.
+	// json.Marshal escapes <, so the data cannot end the script element.
 	fill := strings.NewReplacer("{{title}}", html.EscapeString(p.Title), "{{license}}", "<!--\n"+license+"\n-->", "{{data}}", string(data))
 	_, err = fill.WriteString(w, pageHTML)
 	return err

@@ -1,9 +1,9 @@
-// Package portable writes a network and its posterior as one graph of ONNX's standard operators, which answers in any
-// runtime as the library does: outputs, covariance, calibrated probabilities, novelty, and the largest terms of the
-// sum over training examples.
+// Package portable writes a network and its posterior as one graph of ONNX's standard operators. In any runtime the
+// graph computes what the library does: outputs, covariance, calibrated probabilities, novelty, and the largest terms
+// of the sum over training examples.
 //
-// The graph computes in float64 and holds no Jacobian of all parameters: activations and gradients of each layer of an
-// input are multiplied with those of the rows that the posterior is built on (gp.Reduction).
+// The graph computes in float64 and never forms the Jacobian by all parameters: for each layer, the activations and
+// gradients of an input are multiplied with those of the rows that the posterior is built on (gp.Reduction).
 package portable
 
 import (
@@ -24,15 +24,15 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// A Link says what becomes of the Gaussian over the outputs.
+// A Link says how the Gaussian over the outputs becomes a prediction.
 type Link int
 
 // The links.
 const (
-	Regression Link = iota // the outputs are the answer, with Noise
-	Binary                 // one output, the log-odds of the second of two classes
+	Regression Link = iota // the outputs are the prediction, with Noise as its variance
+	Binary                 // one output: the log-odds of the second of two classes
 	Softmax                // an output for each class
-	Labels                 // an output for each label of which a row has any number, its log-odds
+	Labels                 // one output for each label, its log-odds; a row has any number of labels
 )
 
 // An Answer is what a graph computes.
@@ -42,28 +42,29 @@ type Answer struct {
 	PriorMean []float64          // μ₀, P
 	Variance  []float64          // diagonal of Σ₀, P
 	Posterior *gp.Reduction      // in function space, or nil
-	Weights   []weightspace.Root // of a posterior over the parameters at θ*, in its place
-	DualMean  bool               // the mean is m(x) + k·Posterior.Mean rather than the network's outputs
+	Weights   []weightspace.Root // used in place of Posterior for a posterior over the parameters at θ*
+	DualMean  bool               // whether the mean is m(x) + k·Posterior.Mean and not the network's outputs
 
-	// What is done to the inputs before the network, (x − Offset)/Scale; D numbers each, nil for nothing.
+	// The network sees (x − Offset)/Scale; D numbers each, nil for x itself.
 	Offset, Scale []float64
 
 	Link        Link
-	Shift       []float64      // that is added to the mean before (E25), C; nil for nothing
-	Temperature float64        // by which the mean is multiplied (E18); 0 for 1
-	Covariance  float64        // by which the covariance is multiplied (E18); 0 for 1
-	Noise       []float64      // of a regression: variance of an observation of each target, C; nil where it is not known
-	Novelty     *novelty.Parts // how unlike the training rows an input is (E22); nil where it is not known
-	Top         int            // terms that are listed; 0 for none
-	RowNumbers  []int64        // by which term_row names the training examples
+	Shift       []float64      // added to the mean before the temperature (E25), C; nil for none
+	Temperature float64        // factor of the mean (E18); 0 means 1
+	Covariance  float64        // factor of the covariance (E18); 0 means 1
+	Noise       []float64      // in a regression, the noise variance of each target, C; nil if unknown
+	Novelty     *novelty.Parts // computes how unlike the training rows an input is (E22); nil for no novelty
+	Top         int            // how many terms to list; 0 for none
+	RowNumbers  []int64        // row numbers of the training examples, for the output term_row
 	Metadata    []onnx.Entry
 }
 
-// Bounds are the largest errors of the integrals over a link, by the name of the output, whatever mean and covariance are:
-// differences of probabilities, and of their standard deviations, from predictive.QMC and predictive.Exact. That of
-// standard deviations is larger because they are roots: a class of probability .0004 that all points miss has one of
-// .02 in truth, and of 0 here. Those of three and more classes are no theorem, but twice and more the largest that a
-// search found, which climbed from random means and covariances, and the largest on far rows of testdata/corpus.
+// Bounds returns the largest errors of the integrals over the link, by the name of the output and for any mean and
+// covariance. An error is the difference of a probability, or of its standard deviation, from predictive.QMC and
+// predictive.Exact. The bound for standard deviations is larger because they are square roots: if all integration
+// points miss a class of probability .0004, its standard deviation is .02 and the graph gives 0. For three and more
+// classes the bounds are not proven. They are at least twice the largest error that a hill-climbing search from
+// random means and covariances found, and that far rows of testdata/corpus showed.
 func (a *Answer) Bounds() map[string]float64 {
 	_, c, _ := a.Network.Dims()
 	bounds := func(p, sd float64) map[string]float64 {
@@ -86,27 +87,28 @@ type writer struct {
 	a      *Answer
 	traced *network.Traced
 	c      int
-	finite []string // what is finite in a row that has an answer, T×n each
-	holds  []string // truth values that hold in a row that has an answer, T×n each
+	finite []string // values, T×n each, that must be finite for a row to have an answer
+	holds  []string // truth values, T×n each, that must hold for a row to have an answer
 	poison string   // 1 for a row that has an answer, and NaN for one that has none, T×1
 }
 
-// Model returns the graph as a model of ONNX opset 17. Its input x has the rows, T×D in float64. Outputs, each with a
-// row for an input: mean T×C, covariance T×C×C (not calibrated), of classes and labels probability and probability_sd T×K, of a
-// regression observation_sd, and novelty, novelty_rank, term T×Top and term_row T×Top where the answer has them. For
-// classes with an output each, terms are those of the difference between the two largest outputs, and for labels those of
-// the largest output.
+// Model returns the graph as a model of ONNX opset 17. Its input x holds the rows, T×D in float64. Its outputs have
+// one row for each input row: mean T×C and covariance T×C×C, both before calibration; for classes and labels,
+// probability and probability_sd T×K; for a regression, function_sd and, with Noise, observation_sd, T×C; with
+// Novelty, novelty and novelty_rank; with Top, term and term_row T×Top and term_sum. For classes with one output
+// each, the terms are those of the difference between the two largest outputs, whose numbers contrast holds; for
+// labels they are those of the largest output, whose number label holds.
 //
-// A row with a number that is not finite, or with a mean or covariance that is not, has no answer: its outputs are NaN,
-// its novelty_rank is 1, and its integers are −1.
+// A row has no answer if one of its numbers, or its mean or covariance, is not finite. Its outputs are then NaN, its
+// novelty_rank is 1, and its integer outputs are −1.
 //
-// The error is that of an operator whose gradient cannot be written.
+// The error names an operator whose gradient cannot be written.
 func (a *Answer) Model() (*onnx.Model, error) {
 	d, c, _ := a.Network.Dims()
 	w := &writer{Builder: &onnx.Builder{}, a: a, c: c}
 	w.Graph.Name = "explained"
 	w.Graph.Inputs = []*onnx.ValueInfo{onnx.Rows("x", onnx.Double, d)}
-	w.finite = []string{"x"} // a maximum in the network might lose a NaN
+	w.finite = []string{"x"} // check x itself, since a maximum in the network may drop a NaN
 	x := "x"
 	if a.Offset != nil {
 		x = w.Div(w.Sub(x, w.Doubles(a.Offset, 1, d)), w.Doubles(a.Scale, 1, d))
@@ -145,7 +147,7 @@ func (a *Answer) Model() (*onnx.Model, error) {
 		Metadata: a.Metadata, Graph: &w.Graph}, nil
 }
 
-// plus is sum + x; a sum of nothing is "".
+// plus returns sum + x; an empty sum is "".
 func (w *writer) plus(sum, x string) string {
 	if sum == "" {
 		return x
@@ -153,7 +155,7 @@ func (w *writer) plus(sum, x string) string {
 	return w.Add(sum, x)
 }
 
-// answer makes rows of the mean, T×C, and of the covariance, T×C×C, NaN where a row has no answer.
+// answer sets the rows of the mean, T×C, and of the covariance, T×C×C, to NaN where a row has no answer.
 func (w *writer) answer(mean, cov string) (string, string) {
 	numbers := w.Concat(1, w.finite...)
 	ones := append(w.holds, w.Op("Less", []string{w.Of("Abs", numbers), w.Double(math.MaxFloat64)}))
@@ -171,22 +173,24 @@ func (w *writer) integers(name, value string, n int) {
 // gram returns a bᵀ for each example, T×C×C.
 func (w *writer) gram(a, b string) string { return w.Einsum("tik,tjk->tij", a, b) }
 
-// swap transposes the last two of three axes.
+// swap exchanges the last two of three axes.
 func (w *writer) swap(x string) string {
 	return w.Transpose(x, 0, 2, 1)
 }
 
-// matrix stores m.
+// matrix stores m as a constant of the graph.
 func (w *writer) matrix(m mat.Matrix) string {
 	d := mat.DenseCopyOf(m)
 	r, c := d.Dims()
 	return w.Doubles(d.RawMatrix().Data, r, c)
 }
 
-// most is how many numbers a constant may have for package network to read it, as Export does to check a graph.
+// most is the largest number of elements of a constant that package network reads. Export reads the graph to check
+// it.
 const most = 1 << 24
 
-// times returns x m, T×C×n, by some columns of m after others where m has more than most numbers.
+// times returns x m, T×C×n. If m has more than most numbers, it multiplies blocks of columns of m and joins the
+// results.
 func (w *writer) times(x string, m *mat.Dense) string {
 	rows, cols := m.Dims()
 	var list []string
@@ -196,13 +200,13 @@ func (w *writer) times(x string, m *mat.Dense) string {
 	return w.Concat(2, list...)
 }
 
-// A column says where the Jacobian of rows by a parameter is: in a block, from a column of its own on.
+// A column says where the derivatives by a parameter are: in a block, from column at on.
 type column struct {
 	block linearize.Block
 	at    int
 }
 
-// columns finds the parameters of a batch by their offset in θ.
+// columns maps the offset of each parameter in θ to its columns in the batch.
 func columns(z *linearize.Batch) map[int]column {
 	at := map[int]column{}
 	for _, b := range z.Blocks {
@@ -252,7 +256,7 @@ func (w *writer) separable(p *network.TracedPart) bool {
 	return true
 }
 
-// outer is the kernel of a dense layer, (σ_w² a·a′ + σ_b²)(g·g′).
+// outer returns the kernel of a dense layer, (σ_w² a·a′ + σ_b²)(g·g′).
 func (w *writer) outer(p *network.TracedPart, o *linearize.Outer) (k, prior string) {
 	weight, bias, at := 0.0, 0.0, 0
 	if p.Weight {
@@ -302,16 +306,16 @@ func (w *writer) jacobian(p *network.TracedPart) string {
 	return w.Concat(2, list...)
 }
 
-// weighted returns JS, T×C×n, with the Jacobian by the parameters of a block. Parameters that no output depends on have
-// no column.
+// weighted returns JS, T×C×n, where J is the Jacobian by r.Parameters. Parameters that no output depends on have no
+// column in J.
 func (w *writer) weighted(r weightspace.Root) string {
-	row := map[int]int{} // of S, by the position in θ
+	row := map[int]int{} // row of S for each position in θ
 	for i, p := range r.Parameters {
 		row[p] = i
 	}
 	var list []string
 	_, n := r.S.Dims()
-	var rows []float64 // of S, in the order of the parts
+	var rows []float64 // rows of S in the order of the parts
 	for i := range w.traced.Parts {
 		p := &w.traced.Parts[i]
 		var columns []int64
@@ -331,7 +335,7 @@ func (w *writer) weighted(r weightspace.Root) string {
 	return w.times(w.Concat(2, list...), mat.NewDense(len(rows)/n, n, rows))
 }
 
-// full is the kernel of parameters by their Jacobian, JΣ₀J′ᵀ.
+// full returns the kernel JΣ₀J′ᵀ from the Jacobian by the parameters of a part.
 func (w *writer) full(p *network.TracedPart, where map[int]column, z *linearize.Batch) (k, prior string, err error) {
 	width := 0
 	for _, s := range p.Spans {
@@ -389,7 +393,8 @@ func (w *writer) priorMean() string {
 	return m
 }
 
-// rounding is how negative a variance may be, relative to the prior variance, for gp.SettleVariances.
+// rounding is how negative a variance may be, relative to the prior variance, to count as rounding in
+// gp.SettleVariances.
 const rounding = 1e-11
 
 // covariance returns κ(x,x) − kS(kS)ᵀ, T×C×C.
@@ -398,7 +403,7 @@ func (w *writer) covariance(k, prior string, r *gp.Reduction) string {
 	return w.Sub(prior, w.gram(v, v))
 }
 
-// settle is gp.SettleVariances.
+// settle does what gp.SettleVariances does.
 func (w *writer) settle(cov, prior string) string {
 	variances, least := w.diagonal(cov), w.Mul(w.diagonal(prior), w.Double(-rounding)) // T×C
 	w.holds = append(w.holds, w.Op("GreaterOrEqual", []string{variances, least}))
@@ -426,9 +431,9 @@ func (w *writer) deviations(cov string) string {
 	return w.Of("Sqrt", w.Max(w.diagonal(cov), w.Double(0)))
 }
 
-// respond writes mean and covariance, and what the link makes of them.
+// respond writes mean and covariance, and the prediction that follows from them by the link.
 func (w *writer) respond(mean, cov string) {
-	// A calibrated number that is finite was so before.
+	// If a calibrated number is finite, it was finite before calibration.
 	calibrated := func(mean, cov string) (string, string) {
 		if w.a.Shift != nil {
 			mean = w.Add(mean, w.Doubles(w.a.Shift, 1, w.c))
@@ -460,7 +465,8 @@ func (w *writer) respond(mean, cov string) {
 	case w.a.Link == Binary:
 		w.binary(m, w.deviations(v))
 	case w.c == 2:
-		// Softmax is σ of the contrast. The root of a quarter of its variance does not overflow.
+		// Softmax is σ of the contrast. Its variance is divided by 4 before the square root so that it cannot
+		// overflow.
 		quarter := w.MatMul(w.Reshape(v, -1, 4), w.Doubles([]float64{.25, -.25, -.25, .25}, 4, 1))
 		sd := w.Mul(w.Double(2), w.Of("Sqrt", w.Max(quarter, w.Double(0))))
 		w.binary(w.MatMul(m, w.Doubles([]float64{-1, 1}, 2, 1)), sd)
@@ -469,15 +475,15 @@ func (w *writer) respond(mean, cov string) {
 	}
 }
 
-// Nodes of the trapezoidal rule for one output, and points of the integral over several.
+// The trapezoidal rule for one output has nodes points from −reach to reach standard deviations.
 const (
-	nodes  = 400
-	reach  = 9.5
-	points = 4096
+	nodes = 400
+	reach = 9.5
 )
 
-// widest is the largest standard deviation of f that the trapezoidal rule integrates σ over. Of steps h and a standard
-// deviation s its error is about exp(−2π²/(hs)), since the poles of σ are π off the line: 1e-13 for s = 14.
+// widest is the largest standard deviation of f for which the trapezoidal rule integrates σ. With steps h and a
+// standard deviation s its error is about exp(−2π²/(hs)), since the poles of σ lie π off the real line: 1e-13 for
+// s = 14.
 const widest = 14
 
 // probabilities writes the outputs of T×K probabilities and their standard deviations.
@@ -492,16 +498,17 @@ func (w *writer) binary(m, s string) {
 	w.probabilities(w.Concat(1, first, second), w.Concat(1, sd, sd), 2)
 }
 
-// sigmoid returns E σ(−f) and E σ(f) for f ~ N(m, s²), T×1 each, and their standard deviation, for s of any size. A larger
-// s becomes widest and m becomes widest·m/s for the trapezoidal rule, and the difference of the two integrals is added.
+// sigmoid returns E σ(−f) and E σ(f) for f ~ N(m, s²), T×1 each, and their standard deviation, for s of any size. If
+// s is larger than widest, the trapezoidal rule integrates with s replaced by widest and m by widest·m/s, and the
+// difference of the two integrals is added.
 //
-// With x = m/s and even moments μ of the logistic distribution, whose density σ' is,
+// With x = m/s and the even moments μ of the logistic distribution, whose density is σ',
 //
 //	E σ(f) = Φ(x) − φ(x) Σ_{k≥1} c_k He_{2k−1}(x)/s^{2k}, c_k = μ_{2k}/(2k)!,
 //	E σ'(f) = φ(x) Σ_{k≥0} c_k He_{2k}(x)/s^{2k+1},
 //
-// of which orders differences are wanted alone, so that Φ is not needed. Terms of orders above 16 are below 1e-13.
-// Var σ(f) = E σ(f) E σ(−f) − E σ'(f).
+// Only differences of these series are needed, so that Φ drops out. Terms of orders above 16 are below 1e-13. Var
+// σ(f) = E σ(f) E σ(−f) − E σ'(f).
 func (w *writer) sigmoid(m, s string) (wrong, right, deviation string) {
 	at, weight := trapezoid()
 	less := w.Div(w.Double(widest), w.Max(s, w.Double(widest))) // ≤ 1
@@ -528,14 +535,14 @@ func (w *writer) sigmoid(m, s string) (wrong, right, deviation string) {
 		}
 		return w.MatMul(parts, w.Doubles(order, orders, 1))
 	}
-	more := sum(0) // of E σ(f) than by the trapezoidal rule
+	more := sum(0) // E σ(f) minus the result of the trapezoidal rule
 	right = w.Add(second, more)
 	wrong = w.Sub(w.Double(1), right)
 	variance = w.Add(variance, w.Add(sum(1), w.Mul(more, w.Sub(wrong, second))))
 	return wrong, right, w.Of("Sqrt", w.Max(variance, w.Double(0)))
 }
 
-// whole returns n numbers from a on.
+// whole returns the n numbers a, a + 1, ….
 func whole(a, n int) []float64 {
 	v := make([]float64, n)
 	for i := range v {
@@ -544,7 +551,8 @@ func whole(a, n int) []float64 {
 	return v
 }
 
-// expansion has the coefficients of c_⌊n/2⌋ He_{n−1}(x)/(widestⁿ√2π) for n = 1, 2, …: row i is that of xⁱ.
+// expansion returns the coefficients of the polynomials c_⌊n/2⌋ He_{n−1}(x)/(widestⁿ√2π) for n = 1, 2, …, one in
+// each column; row i holds the coefficients of xⁱ.
 func expansion(orders int) *mat.Dense {
 	to := mat.NewDense(orders, orders, nil)
 	he, next := []float64{1}, []float64{0, 1} // He_{n−1} and He_n
@@ -573,7 +581,8 @@ func expansion(orders int) *mat.Dense {
 	return to
 }
 
-// A rule has points of the standard normal distribution of some dimensions, dims×S, and their weights.
+// A rule is an integration rule for the standard normal distribution in dims dimensions: S points, dims×S, and
+// their weights.
 type rule struct {
 	points  *mat.Dense
 	weights []float64
@@ -588,9 +597,9 @@ func (r *rule) set(i int, weight float64, z ...float64) {
 
 func newRule(dims, n int) *rule { return &rule{mat.NewDense(dims, n, nil), make([]float64, n)} }
 
-// wideRule returns points for distributions of any width: in two dimensions on a spiral, in three of a lattice, and in
-// more with mirror images, at equal steps in the first and by an additive sequence in the others, with the powers of the
-// root of x^dims = x + 1.
+// wideRule returns a rule for distributions of any width. Its points lie on a spiral in two dimensions and on a
+// lattice in three. In more dimensions they come in mirror images; the first coordinate has equal steps, and the
+// others follow an additive sequence with powers of the root of x^dims = x + 1.
 func wideRule(dims int) *rule {
 	n := pointsOf[min(dims, len(pointsOf)-1)]
 	r := newRule(dims, n)
@@ -629,12 +638,12 @@ func wideRule(dims int) *rule {
 	return r
 }
 
-// pointsOf is how many points a rule has, by its dimensions; the last is for more.
+// pointsOf is the number of points of a rule by its dimensions; the last entry is also for more dimensions.
 var pointsOf = [...]int{2: 4096, 3: 8192, 4: 4096}
 
-// narrowRule returns a trapezoidal rule over a ball in two or three dimensions, and the largest reach that it is for: how
-// many standard deviations the differences of outputs along an axis have. Its error is about
-// 5/reach·exp(−2π²/(step·reach)). Beyond, a step of the answer may fall between its rows of points.
+// narrowRule returns a trapezoidal rule over a ball in two or three dimensions, and its reach: the largest difference
+// between outputs per standard deviation along an axis for which it may be used. Its error is about
+// 5/reach·exp(−2π²/(step·reach)). For larger differences, softmax may jump between neighbouring points.
 func narrowRule(dims int) (r *rule, reach float64) {
 	n := pointsOf[dims]
 	var grid [][]float64
@@ -658,7 +667,7 @@ func narrowRule(dims int) (r *rule, reach float64) {
 	return r, 2.4 / step
 }
 
-// radiusOf is the radius of the ball of narrowRule, by its dimensions. The probability outside is 6e-12 and 2e-8.
+// radiusOf is the radius of the ball of narrowRule by its dimensions. The probability outside is 6e-12 and 2e-8.
 var radiusOf = [...]float64{2: 7.2, 3: 6.2}
 
 // trapezoid returns the nodes of the standard normal distribution and their weights, which add up to 1.
@@ -681,7 +690,7 @@ func (w *writer) factor(cov string, k int) string {
 		for i := j; i < k; i++ {
 			below[i] = 1
 		}
-		// A pivot that is rounding alone leaves no column.
+		// If a pivot is only rounding, its column is 0.
 		whole := w.Columns(w.Reshape(cov, -1, k*k), 2, int64(j*(k+1)))
 		alive := w.Holds("Greater", pivot, w.Mul(w.Double(1e-14), w.Max(whole, w.Double(1))))
 		root := w.Of("Sqrt", w.Max(pivot, w.Double(1e-300)))
@@ -696,7 +705,8 @@ func (w *writer) factor(cov string, k int) string {
 // depends on the C − 1 differences to the last output alone, so the points have that many dimensions.
 func (w *writer) softmax(mean, cov string) {
 	c := w.c
-	// Outputs by falling mean, so that the first coordinate of a point is the difference of the largest two.
+	// Sort the outputs by descending mean, so that the first coordinate of a point is the difference of the two
+	// largest.
 	falling := w.Ops("TopK", 2, []string{mean, w.Ints(int64(c))}, "axis", 1)
 	order := w.Holds("Equal", w.Unsqueeze(falling[1], 2), w.Range(c)) // T×C×C
 	mean, cov = falling[0], w.Einsum("tik,tjk->tij", w.MatMul(order, cov), order)
@@ -712,7 +722,7 @@ func (w *writer) softmax(mean, cov string) {
 	r := wideRule(c - 1)
 	z, average := r.points, func(v string) string { return w.MatMul(v, w.Doubles(r.weights, len(r.weights), 1)) }
 	if c <= 4 {
-		// Both rules side by side, of which a factor of 0 leaves out one.
+		// Put both rules side by side; a factor of 0 removes the one that is not used.
 		n, reach := narrowRule(c - 1)
 		along := func(op string) string { return w.Op(op, []string{l}, "axes", []int64{1}, "keepdims", 1) }
 		farthest := w.Op("ReduceMax", []string{w.Sub(along("ReduceMax"), along("ReduceMin"))}, "axes", []int64{2}, "keepdims", 1)
@@ -731,8 +741,8 @@ func (w *writer) softmax(mean, cov string) {
 	d := w.MatMul(l, w.matrix(z)) // T×C×points
 	p := w.swap(w.Op("Softmax", []string{w.swap(w.Add(w.Unsqueeze(mean, 2), d))}, "axis", 2))
 	// Control variates: of p(f) = p₀ + p₀∘u + q + …, with u = d − p₀ᵀd and q = p₀∘(u² − p₀ᵀu²)/2, the means of q and
-	// of (p₀∘u)² are known. They leave little to average, unless the variance of u is about 1 or more; then u is
-	// taken to be 0.
+	// of (p₀∘u)² are known. The remainder is small, unless the variance of u is about 1 or more; u is set to 0 if
+	// the largest variance is .5 or more.
 	p0 := w.Unsqueeze(w.Op("Softmax", []string{mean}, "axis", 1), 2) // T×C×1
 	weighed := func(v string) string {                               // p₀ᵀv, T×1×·
 		return w.Op("ReduceSum", []string{w.Mul(p0, v), w.Ints(1)}, "keepdims", 1)
@@ -755,7 +765,8 @@ func (w *writer) softmax(mean, cov string) {
 	w.Output("probability_sd", back(w.Of("Sqrt", w.Max(spread, w.Double(0)))), onnx.Double, c)
 }
 
-// novelty writes the score, which is the mean of the surprises of all distances, and its rank among the training rows.
+// novelty writes the novelty score, which is the mean surprise of all distances, and its rank among the training
+// rows.
 func (w *writer) novelty(x, k, prior string) error {
 	n := w.a.Novelty
 	if n.Function.Rows != w.a.Posterior.Rows {
@@ -764,7 +775,7 @@ func (w *writer) novelty(x, k, prior string) error {
 			return err
 		}
 	}
-	trace := func(m string) string { return w.Sum(m, 1) } // T, of a diagonal
+	trace := func(m string) string { return w.Sum(m, 1) } // T; m holds diagonals, T×C
 	variances := w.Max(w.diagonal(w.covariance(k, prior, n.Function)), w.Double(0))
 	scale := w.Max(w.Of("Sqrt", trace(w.diagonal(prior))), w.Double(1e-300))
 	distances := []string{w.Div(trace(variances), scale)}
@@ -795,7 +806,7 @@ func (w *writer) novelty(x, k, prior string) error {
 			q = w.Add(least, w.Sub(q, q))
 		}
 		distances = append(distances, w.Of("Sqrt", q))
-		// Rows of zeros have no direction: their cosines are −1.
+		// A row of zeros has no direction; its cosines are set to −1.
 		inverse, none := make([]float64, len(in.Norm)), make([]float64, len(in.Norm))
 		for i, v := range in.Norm {
 			if v > 0 {
@@ -819,20 +830,21 @@ func (w *writer) novelty(x, k, prior string) error {
 		score = w.plus(score, w.surprise(&n.Tails[i], d))
 	}
 	score = w.Mul(w.Div(score, w.Double(float64(len(distances)))), w.Sum(w.poison, 1))
-	// ∞ − ∞ is NaN, which comparisons of a distance lose.
+	// If a distance is infinite, ∞ − ∞ makes the score NaN, which comparisons of the distance would lose.
 	all := score
 	for _, d := range distances {
 		all = w.Add(all, d)
 	}
 	score = w.Add(score, w.Sub(all, all))
 	w.Output("novelty", score, onnx.Double)
-	// What has no novelty is unlike all training rows.
+	// A row whose novelty is not finite gets the rank 1.
 	has := w.Op("Less", []string{score, w.Double(math.MaxFloat64)})
 	w.Output("novelty_rank", w.Where(has, w.below(n.Training, score), w.Double(1)), onnx.Double)
 	return nil
 }
 
-// below returns the share of sorted numbers that are smaller than each of T numbers, with half of those that are equal.
+// below returns, for each of the T numbers x, the share of the sorted numbers that are smaller, counting equal ones
+// half.
 func (w *writer) below(sorted []float64, x string) string {
 	x = w.Unsqueeze(x, 1)
 	s := w.Doubles(sorted, 1, len(sorted))
@@ -843,7 +855,8 @@ func (w *writer) below(sorted []float64, x string) string {
 	return w.Div(count, w.Double(float64(len(sorted))))
 }
 
-// surprise is −log of the share of training rows with a larger distance, by a fitted exponential beyond From.
+// surprise returns −log of the share of training rows with a larger distance. Beyond From a fitted exponential
+// gives the share.
 func (w *writer) surprise(t *novelty.TailOfRows, d string) string {
 	far := w.Sub(w.Div(w.Sub(d, w.Double(t.From)), w.Double(t.Mean)), w.Double(math.Log(t.Share)))
 	rest := w.Max(w.Sub(w.Double(1), w.below(t.Sorted, d)), w.Double(1e-300))
@@ -858,7 +871,7 @@ func (w *writer) terms(mean, k string) {
 	if w.c == 1 {
 		all = w.Reshape(all, -1, n)
 	} else {
-		// The difference of the two largest outputs, or the largest one of labels.
+		// Take the difference of the two largest outputs, or for labels the largest output.
 		name, signs := "contrast", []float64{1, -1}
 		if w.a.Link == Labels {
 			name, signs = "label", signs[:1]
