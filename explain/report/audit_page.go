@@ -30,7 +30,7 @@ func AuditPage(a *result.Audit) *ListPage {
 	return p
 }
 
-// suspects lists the rows that the others contradict.
+// suspects lists the rows whose labels or targets the other rows contradict.
 func suspects(a *result.Audit) List {
 	l := List{Title: "Likely mislabelled", Beside: "the rows that say so", Columns: []string{"suggested", "probability", "of its label", "log density"},
 		Note: sentence(result.DensityMeaning(true), result.SupportMeaning), Empty: "The other rows agree with the label of every row."}
@@ -66,7 +66,7 @@ func suspects(a *result.Audit) List {
 	return l
 }
 
-// duplicates lists the rows that are the same, or nearly.
+// duplicates lists the pairs of rows that are equal or nearly equal.
 func duplicates(a *result.Audit) List {
 	labels, different := "labels", "DIFFERENT"
 	if a.Suspects == nil {
@@ -115,7 +115,7 @@ func listed(r *result.NamedRow) ListedRow {
 	return ListedRow{Index: r.Index, ID: r.ID, Label: LabelText(r)}
 }
 
-// classText is the name of a class, or else its label; "" where there is none.
+// classText returns the name of a class, or its label if it has no name; "" if both are unknown.
 func classText(name string, label result.Float) string { return cmp.Or(name, exact(label)) }
 
 // AuditColumns are the columns of a table of the scores of training rows, with their units.

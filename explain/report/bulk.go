@@ -57,7 +57,7 @@ func (s *section) bulk(listed []line) []bulk {
 	if len(list) <= bulkLines {
 		return list
 	}
-	// The groups that matter least become one.
+	// Merge the groups that matter least into one.
 	slices.SortStableFunc(list, func(a, b bulk) int { return cmp.Compare(b.up-b.down, a.up-a.down) })
 	rest := bulk{name: fmt.Sprintf("the other %d groups", len(list)-bulkLines+1)}
 	for _, b := range list[bulkLines-1:] {

@@ -20,7 +20,7 @@ type (
 	}
 	htmlColumn struct {
 		Row, Label, Value, Side, Class string
-		Extra                          bool // whether a narrow screen leaves it out
+		Extra                          bool // whether narrow screens hide the column
 	}
 	htmlFeature struct {
 		Name, This string
@@ -86,8 +86,8 @@ func (h *htmlWriter) comparison(s *section) *htmlComparison {
 	return c
 }
 
-// telling returns the features to show, in order. If there are few it returns all; otherwise it returns the
-// features in which the training rows differ most from the explained row.
+// telling returns the features to show, in order: all of them if they are few, and otherwise those in which
+// the training rows differ most from the explained row.
 func (h *htmlWriter) telling(rows []line) []int {
 	test := h.page.Test.Values
 	order := make([]int, len(test))
@@ -135,7 +135,7 @@ func (h *htmlWriter) feature(v float64, i int) string {
 // spaced replaces no-break spaces by spaces, so that the text can be broken there.
 func spaced(s string) string { return strings.ReplaceAll(s, "\u00a0", " ") }
 
-// cell shows feature i of a training row, and marks how it differs from this row.
+// cell shows feature i of a training row, and marks how it differs from the explained row.
 func (h *htmlWriter) cell(here, there float64, i int, extra bool) htmlCell {
 	c := htmlCell{Value: h.feature(there, i), Extra: extra}
 	if here == there {

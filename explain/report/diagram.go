@@ -13,8 +13,8 @@ import (
 	"github.com/funcgp/funcgp/glm/score"
 )
 
-// A frame is the part of a diagram in which data are drawn, in the units of the
-// SVG. Its x and y run over [0, 1] after scaling by the caller.
+// A plotFrame is the part of a diagram in which data are drawn, in the units of the SVG. Callers
+// scale data to [0, 1]; its methods x and y map them to the SVG.
 type plotFrame struct{ left, top, width, height float64 }
 
 func (f plotFrame) x(v float64) float64 { return f.left + f.width*v }
@@ -29,12 +29,12 @@ var (
 // The data of the template that draws a diagram. All numbers are coordinates.
 type (
 	htmlDiagram struct {
-		Title, Label, Class string // Class: the colour of line, points and bars
+		Title, Label, Class string // Class names the colour of line, points and bars
 		Height              string // of the view box
 		Frames              []htmlBox
 		Ticks               []htmlTick
-		XName, YName        string  // names of the axes, beside the drawing so that they can be as long as they are
-		wide                float64 // what the longest tick of a y axis needs beyond the left edge
+		XName, YName        string  // names of the axes, which stand beside the drawing and may be long
+		wide                float64 // space that the longest tick of a y axis needs beyond the left edge
 		Band                string  // SVG paths
 		Guide, Line         string
 		Faint               bool // whether Line only guides the eye
@@ -44,7 +44,7 @@ type (
 		Bars                []htmlBox
 		Notes               []htmlTick
 	}
-	htmlCurve struct{ Class, Dash, Path string } // Dash: dashed, dotted, or empty
+	htmlCurve struct{ Class, Dash, Path string } // Dash is dashed, dotted, or empty
 	htmlBox   struct{ X, Y, W, H, Title string }
 	htmlPoint struct{ X, Y, R, Title string }
 	htmlTick  struct{ X, Y, Text, Anchor, X1, Y1, X2, Y2 string }
@@ -53,7 +53,7 @@ type (
 // coordinate formats a position in an SVG.
 func coordinate(v float64) string { return strconv.FormatFloat(math.Round(100*v)/100, 'f', -1, 64) }
 
-// path joins points by straight lines. NaN breaks the line.
+// path returns the SVG path that joins the points by straight lines. NaN breaks the line.
 func path(x, y []float64) string {
 	var b strings.Builder
 	pen := "M"
@@ -68,8 +68,8 @@ func path(x, y []float64) string {
 	return b.String()
 }
 
-// bandPath closes the band between two curves over the same x, or nothing for fewer than
-// two points.
+// bandPath returns the SVG path around the band between two curves over the same x. It is "" for
+// fewer than two points.
 func bandPath(x, lo, hi []float64) string {
 	if len(x) < 2 {
 		return ""
@@ -82,7 +82,7 @@ func bandPath(x, lo, hi []float64) string {
 	return path(rx, ry) + "Z"
 }
 
-// frame adds a frame with ticks at the given places, with their texts.
+// frame adds a frame with ticks; the maps hold the text of each tick by its place.
 func (d *htmlDiagram) frame(f plotFrame, xTicks, yTicks map[float64]string) {
 	d.Frames = append(d.Frames, htmlBox{X: coordinate(f.left), Y: coordinate(f.top), W: coordinate(f.width), H: coordinate(f.height)})
 	for v, text := range ordered(xTicks) {
@@ -98,10 +98,10 @@ func (d *htmlDiagram) frame(f plotFrame, xTicks, yTicks map[float64]string) {
 	}
 }
 
-// tickWidth is the width of a character of a tick, in the large type of narrow screens.
+// tickWidth is the width of one character of a tick label, in the large type of narrow screens.
 const tickWidth = 11
 
-// ViewBox is the part of the plane that the drawing shows.
+// ViewBox returns the value of the SVG's viewBox attribute.
 func (d *htmlDiagram) ViewBox() string {
 	return fmt.Sprintf("%s 0 %s %s", coordinate(-d.wide), coordinate(440+d.wide), d.Height)
 }
@@ -150,8 +150,8 @@ func reliabilityDiagram(title, class string, bins []score.ReliabilityBin, x, y s
 	return d
 }
 
-// logHeight is the height of a bar of n of at most most rows on a logarithmic scale
-// that shows one row as a low bar.
+// logHeight returns the height of a bar for n rows, where most is the largest number, on a
+// logarithmic scale on which one row still shows as a low bar.
 func logHeight(n, most int) float64 {
 	if n == 0 {
 		return 0
@@ -159,7 +159,7 @@ func logHeight(n, most int) float64 {
 	return math.Log(2*float64(n)) / math.Log(2*float64(max(most, 2)))
 }
 
-// powers are ticks at powers of ten for logHeight, at most four.
+// powers returns at most four ticks at powers of ten, for logHeight.
 func powers(most int) map[float64]string {
 	t := map[float64]string{}
 	if most > 1 && most < 10 {
@@ -191,7 +191,7 @@ func histogram(test, training []float64, x string) htmlDiagram {
 	f := plotFrame{left: 60, top: 8, width: 368, height: 200}
 	d := htmlDiagram{Class: "for", Height: "232", XName: x, YName: "share of rows"}
 	across := newAxis(test, training)
-	// Twice the cube root of the shorter list that is not empty, between 8 and 30
+	// Take twice the cube root of the length of the shorter nonempty list as the number of bars, between 8 and 30.
 	n := min(len(test), len(training))
 	if n == 0 {
 		n = max(len(test), len(training))
@@ -230,8 +230,8 @@ func histogram(test, training []float64, x string) htmlDiagram {
 	return d
 }
 
-// An axis maps scores to [0, 1], by their logarithms where they are positive and
-// the largest is more than 20 times the smallest.
+// An axis maps scores to [0, 1]. It uses their logarithms if all are positive and the largest is
+// more than 20 times the smallest.
 type axis struct {
 	lo, hi float64
 	log    bool
@@ -260,7 +260,7 @@ func (a axis) at(v float64) float64 {
 	return (v - a.lo) / (a.hi - a.lo)
 }
 
-// ticks are at powers of ten or at steps of 1, 2 or 5 times one.
+// ticks returns ticks at powers of ten, or at multiples of 1, 2 or 5 times a power of ten.
 func (a axis) ticks() map[float64]string {
 	t := map[float64]string{}
 	step := 1.0
@@ -277,7 +277,7 @@ func (a axis) ticks() map[float64]string {
 			}
 		}
 	}
-	const slack = 1e-9 // a tick at an end of the axis counts in spite of rounding
+	const slack = 1e-9 // keeps a tick at an end of the axis in spite of rounding
 	first := math.Ceil(a.lo/step - slack)
 	for k := range int((a.hi-a.lo)/step+slack) + 1 {
 		v := (first + float64(k)) * step

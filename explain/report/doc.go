@@ -1,15 +1,14 @@
-// Package report writes explanations and predictions: a Report as JSON for other
-// programs, and a Page as text or HTML for people. The same holds for the
-// importances of training examples, an ImportanceReport and an ImportancePage.
+// Package report shows results (package result) to people, as text for a terminal or as HTML for a
+// browser or a printer: a Page shows one explanation, a PredictionPage the predictions of many rows,
+// an EvidencePage the evidence of a model, and a ListPage lists of rows.
 //
-//	report := &report.Report{Outputs: outputs, Fit: fit} // Outputs from Rows.Output
-//	page := &report.Page{Report: report, Model: "net.onnx", Data: "digits"}
+//	page := &report.Page{Report: r, Origin: result.Origin{Model: "net.onnx", Data: "digits"}}
 //	err := page.WriteHTML(file)
 //
-// Predictions of many rows are summarized on a PredictionPage, as text or HTML, and
-// written one by one as a table by a CSV.
+// Predictions are added one by one, and a PredictionPage summarizes them. A CSV writes them as a
+// table.
 //
-//	all := &report.Predictions{Classes: []report.Float{4, 9}, Fit: fit}
+//	all := &result.Predictions{Classes: []result.Float{4, 9}, Fit: fit}
 //	all.Add(&result.Prediction{Index: 0, Label: 4, …}) // for each row
 //	err := (&report.PredictionPage{Predictions: all}).WriteHTML(file)
 package report

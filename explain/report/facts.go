@@ -22,8 +22,8 @@ type factGroup struct {
 // facts returns the facts on a page or a card: what it was made from, what was assumed, what was checked, which
 // rows were left out, and numbers for specialists. Facts without a value are left out.
 func (v *view) facts() []factGroup {
-	// Facts of the fit, or of the fits of several networks: one line where they agree, else with the value of each
-	// network in their order.
+	// Facts of the fit, or of the fits of several networks. A fact has one line if all networks agree, and
+	// otherwise the value of each network in their order.
 	of := func(facts func(f *result.Fit) []fact) []fact {
 		r := v.page.Report
 		if r.Networks == nil {
@@ -132,7 +132,7 @@ func decisionFacts(r *result.Report, x *result.Scored) (list []fact) {
 	return list
 }
 
-// digits shows a checksum, "" for none.
+// digits returns the text of a checksum, "" for none.
 func digits(sum string) string {
 	if sum == "" {
 		return ""
@@ -213,7 +213,7 @@ func checks(f *result.Fit) []fact {
 	return list
 }
 
-// testFacts returns the scores on test rows, or no facts for nil.
+// testFacts returns the scores on test rows; t may be nil.
 func testFacts(t *result.TestScores) []fact {
 	if t == nil {
 		return nil
@@ -239,7 +239,7 @@ func numbersOf(f *result.Fit) []fact {
 	return list
 }
 
-// calibratedBy names the rows of a calibration and their scores.
+// calibratedBy returns the name of the rows that a calibration was fitted to, and their scores.
 func calibratedBy(c *result.Calibration) (rows string, scores *result.RowScores) {
 	if c.Method == "heldout" {
 		return result.Some(c.Rows, "held-out row", "held-out rows"), c.HeldOut
@@ -252,7 +252,7 @@ func tempered(c *result.Calibration) bool {
 	return c.Temperature.Finite() && c.Temperature != 0 && c.Temperature != 1
 }
 
-// shiftText is the shift of the mean, output by output.
+// shiftText lists the shift of the mean of each output.
 func shiftText(c *result.Calibration) string {
 	var parts []string
 	for _, v := range c.Shift {
@@ -266,7 +266,7 @@ func shiftText(c *result.Calibration) string {
 func Basis(f *result.Fit) string {
 	of := func(name string, value result.Float, origin string) string {
 		if !(value > 0) {
-			return "" // not said
+			return "" // the fit does not state it
 		}
 		text := name + " = " + result.Short(float64(value))
 		if origin != "" {
@@ -377,7 +377,7 @@ func inducingOf(f *result.Fit) string {
 	return result.Some(int(f.Inducing), "inducing example", "inducing examples")
 }
 
-// groupedText says how many classes are told apart; "" where all are.
+// groupedText says how many classes a posterior of grouped classes distinguishes. It is "" if it distinguishes all.
 func groupedText(g *result.Grouped) string {
 	if g == nil {
 		return ""
@@ -475,7 +475,7 @@ func certificateFacts(k *result.Certificate) []fact {
 	)
 }
 
-// between shows an interval, or a number where it has no width.
+// between shows an interval, or a single number if its ends look the same.
 func between(v [2]result.Float) string {
 	lo, hi := result.Short(float64(v[0])), result.Short(float64(v[1]))
 	if lo == hi {

@@ -12,7 +12,7 @@ import (
 // methodNames are the methods in words.
 var methodNames = map[string]string{"exact": "exact", "subset": "subset-of-data", "nystrom": "Nyström", "kept": "exact on kept rows", "parameters": "exact (precision of the parameters)", "weights": "over the parameters"}
 
-// FitText writes how a posterior came about as lines of a table.
+// FitText writes how a posterior was computed as lines of a table.
 func FitText(w io.Writer, f *result.Fit) {
 	fmt.Fprintf(w, "posterior\t%s, of %d training rows, %d outputs, %d parameters\n", methodNames[f.Method], f.Examples, f.Outputs, f.Parameters)
 	if f.Prior != nil {
@@ -32,7 +32,7 @@ func FitText(w io.Writer, f *result.Fit) {
 	}
 }
 
-// elboText writes the bound of variational inference by its parts as a line of a table.
+// elboText writes the lower bound of variational inference and its parts as a line of a table.
 func elboText(w io.Writer, e *result.ELBO) {
 	if e != nil {
 		fmt.Fprintf(w, "ELBO\t%.6g = E log likelihood %.6g − KL %.6g\n", float64(e.Value), float64(e.ExpectedLogLikelihood), float64(e.KL))
@@ -44,7 +44,7 @@ func elboText(w io.Writer, e *result.ELBO) {
 func boundText(f *result.Fit) string {
 	switch k := f.Certificate; {
 	case k != nil && k.Dropped > 0:
-		// The log determinant of all rows is in an interval.
+		// The log determinant of all rows is known only up to an interval.
 		of := func(logDet result.Float) float64 { return float64(f.LogEvidence) - float64(logDet-f.LogDet)/2 }
 		return fmt.Sprintf(", of all rows %.6g to %.6g", of(k.LogDet[1]), of(k.LogDet[0]))
 	case f.Bound == "upper":
@@ -59,7 +59,8 @@ func boundText(f *result.Fit) string {
 	return ""
 }
 
-// calibrationLine is the calibration in one line, with the scores of rows that the posterior was not fitted to.
+// calibrationLine describes the calibration in one line, with the scores of rows that the posterior was not fitted
+// to.
 func calibrationLine(k *result.Calibration) string {
 	text, scores, se := calibrationText(k), k.LOO, ""
 	if k.HeldOut != nil {
@@ -68,7 +69,7 @@ func calibrationLine(k *result.Calibration) string {
 	if r := k.Refit; r != nil {
 		text += fmt.Sprintf(" (covariance and mean of the refit × %.3g and %.3g)", float64(r.Scale), float64(r.Temperature))
 	}
-	if k.NLLSE.Finite() { // that of one row is not known
+	if k.NLLSE.Finite() { // one row alone has no standard error
 		se = fmt.Sprintf(" ± %.2g", float64(k.NLLSE))
 	}
 	return text + fmt.Sprintf(": NLL %.4f%s (network alone %.4f)", float64(scores.NLL), se, float64(k.Network.NLL))
@@ -116,7 +117,8 @@ func WriteFit(out io.Writer, f *result.Fit, body func(w *tabwriter.Writer)) erro
 	return w.Flush()
 }
 
-// TuningText says which precision was chosen, and how much larger the remainders of explanations are there.
+// TuningText says which precision was chosen, and how much larger the remainders of explanations are at that
+// precision.
 func TuningText(f *result.Fit) string {
 	t, precision := f.Tuning, float64(f.PriorPrecision)
 	if f.Prior != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 )
 
-// decimals returns the number of decimals that shows the largest of v with about four figures, at most 6
-// but for numbers below 1e-5, which fixed writes with an exponent.
+// decimals returns the number of decimals that shows the largest of v with about four figures. It is at
+// most 6 unless the largest is below 1e-5, which fixed writes with an exponent.
 func decimals(v ...float64) int {
 	top := 0.0
 	for _, x := range v {
@@ -32,8 +32,8 @@ func decimals(v ...float64) int {
 // exponentFrom is the number of decimals above which most numbers are written with an exponent.
 const exponentFrom = 8
 
-// fixed formats v with d decimals, numbers of more than nine digits and those with more than six decimals with an
-// exponent, and NaN or infinity as a dash.
+// fixed formats v with d decimals. Numbers from 1e9 on, and all numbers if d is more than 6, get an exponent. NaN and
+// infinity become a dash.
 func fixed(v float64, d int) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
@@ -62,8 +62,8 @@ func signed(v float64, d int) string {
 	return "+" + s
 }
 
-// datum formats a number of the data as it would be written down: in full up to eight
-// characters, else with six figures, and with an exponent only far from 1.
+// datum formats a number of the data for reading: in full up to eight characters, otherwise with
+// six figures, and with an exponent only far from 1.
 func datum(v float64) string {
 	a := math.Abs(v)
 	switch {
@@ -87,8 +87,8 @@ func datum(v float64) string {
 // together puts no-break spaces between a number and its sign, its unit or the noun that it numbers.
 var together = strings.NewReplacer(" %", "\u00a0%", " ± ", "\u00a0±\u00a0", "× ", "×\u00a0", "row ", "row\u00a0").Replace
 
-// Probability formats p with three decimals, and with more near 0 and 1, so that
-// it is neither unless p is.
+// Probability formats p with three decimals, or with more near 0 and 1, so that the text is 0 or 1
+// only if p is.
 func Probability(p float64) string {
 	if math.IsNaN(p) {
 		return "–"
@@ -114,7 +114,7 @@ func name(label result.Float) string {
 	return datum(float64(label))
 }
 
-// label is name, or "" for an unknown label.
+// label formats a label as name does; an unknown label is "".
 func label(l result.Float) string {
 	if !l.Finite() {
 		return ""
@@ -122,8 +122,8 @@ func label(l result.Float) string {
 	return name(l)
 }
 
-// typeset writes the numbers of a text as signs does, with thin spaces between their thousands from five digits on. Numbers
-// that are names, of rows and classes, stay as they are.
+// typeset writes the numbers of a text as signs does, and separates thousands by thin spaces from five digits on.
+// Numbers that name rows or classes stay as they are.
 func typeset(s string) string {
 	return words.ReplaceAllStringFunc(signs(s), func(word string) string {
 		m := thousands.FindStringSubmatch(word)
@@ -135,15 +135,15 @@ func typeset(s string) string {
 	})
 }
 
-// words matches the words of a text; a word that names a row or class is matched together with what stands
+// words matches the words of a text. A word that names a row or class is matched together with the word
 // before it. thousands matches words that are numbers with at least five digits before the decimal point.
 var (
 	words     = regexp.MustCompile(`(?:\b(?:rows?|labelled|for|against)[ \x{a0}])?[\pL\pN_.-]+`)
 	thousands = regexp.MustCompile(`^([1-9][0-9]{4,17})(\.[0-9]*)?$`)
 )
 
-// signs replaces the hyphens that are signs of numbers by minus signs, and exponents by powers of ten. Hyphens after a
-// letter or digit are no signs, as in covid-19.
+// signs replaces the hyphens that are signs of numbers by minus signs, and exponents by powers of ten. A hyphen after
+// a letter or digit is no sign, as in covid-19.
 func signs(s string) string {
 	s = exponent.ReplaceAllStringFunc(s, func(number string) string {
 		m := exponent.FindStringSubmatch(number)
@@ -174,13 +174,13 @@ func isNumeral(s string) bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// isWord tells whether a byte is a letter, a digit or a hyphen. A sign of a number stands after a byte that is
-// not.
+// isWord tells whether a byte is a letter, a digit or a hyphen. A hyphen after such a byte is not the sign of
+// a number.
 func isWord(c byte) bool {
 	return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' || c == '-' || c >= utf8.RuneSelf
 }
 
-// portion returns |x|/largest, at most 1, for a bar, or 0 if that is not finite.
+// portion returns the length of a bar, |x|/largest but at most 1, or 0 if that is not finite.
 func portion(x, largest float64) float64 {
 	p := math.Abs(x) / largest
 	if math.IsNaN(p) || math.IsInf(p, 0) {
@@ -189,9 +189,10 @@ func portion(x, largest float64) float64 {
 	return min(1, p)
 }
 
-// listDecimals returns the decimals for a list with this largest entry: three
+// listDecimals returns the number of decimals that shows the largest entry of a list with three
 // figures.
 func listDecimals(largest float64) int { return max(0, decimals(largest)-1) }
 
-// Term formats a term of a sum with the sign, and three figures of the largest of its list.
+// Term formats a term of a sum with its sign, and with the decimals that show the largest term of its list with
+// three figures.
 func Term(v, largest float64) string { return signed(v, listDecimals(largest)) }

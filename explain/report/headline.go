@@ -11,8 +11,8 @@ import (
 // A headline is the result in a few words.
 type headline struct {
 	head  string
-	sure  string // how probable that is, "" where unknown
-	badge string // the true label, "" where unknown
+	sure  string // how probable the result is, "" if unknown
+	badge string // the true label, "" if unknown
 	wrong bool
 }
 
@@ -116,8 +116,8 @@ func (v *view) verdict() (text string, wrong bool) {
 	return "✗ Labelled " + v.label + ": both are wrong", true
 }
 
-// A predictive is the central 95 % interval of a new observation, and the interval of the
-// function without noise where it is known.
+// A predictive holds the central 95 % interval of a new observation, and that of the function
+// without noise if it is known.
 type predictive struct {
 	mean, lo, hi float64
 	flo, fhi     float64 // NaN where unknown

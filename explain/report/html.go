@@ -70,7 +70,7 @@ type (
 	htmlFrame struct {
 		Title           string
 		Style           template.CSS
-		Guide           []fact // of the words that the page uses
+		Guide           []fact // explains the words that the page uses
 		Alarms          []string
 		Groups          []factGroup
 		Warnings        []string
@@ -176,7 +176,7 @@ func (h *htmlWriter) build() (*htmlPage, error) {
 	return p, nil
 }
 
-// classes returns the bars of the probabilities. Of classes it returns at most the ten largest.
+// classes returns the bars of the probabilities, for classes at most the ten largest.
 func (h *htmlWriter) classes() []htmlClass {
 	if h.kind == regression {
 		return nil
@@ -203,8 +203,8 @@ func (h *htmlWriter) classes() []htmlClass {
 	return list
 }
 
-// ownMean gives the output of the network itself where the mean is another number, as that of a refit is. It returns ""
-// where they are equal.
+// ownMean returns the output of the network as text if the posterior mean differs from it, as after a refit, and ""
+// otherwise.
 func (h *htmlWriter) ownMean(format string, of *section, decimals int) string {
 	if fit := &h.page.Report.Fit; fit.Match != nil && !fit.Refit {
 		return ""
@@ -256,7 +256,7 @@ func (h *htmlWriter) intervalBar() *htmlInterval {
 func (h *htmlWriter) frame(title string, guide []fact) htmlFrame {
 	p, list := h.page, h.facts()
 	for _, group := range list {
-		if group.Title == madeFromTitle { // names of files and a command stay as they are
+		if group.Title == madeFromTitle { // names of files and commands stay as they are
 			continue
 		}
 		for k := range group.Facts {

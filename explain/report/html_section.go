@@ -81,8 +81,8 @@ func bulkLine(b bulk, d int) htmlBulk {
 	return htmlBulk{Name: name, N: result.Count(b.n), Up: typeset(signed(b.up, d)), Down: typeset(signed(b.down, d)), Sum: typeset(signed(b.up+b.down, d))}
 }
 
-// equation returns the sum from the prior mean to f, with the listed terms of each
-// sign together.
+// equation returns the terms of the sum from the prior mean to f; the listed terms of each sign are
+// added up.
 func (h *htmlWriter) equation(s *section) []htmlTerm {
 	sum := []htmlTerm{{Value: typeset(fixed(s.m, s.digits)), Note: priorMeaning}}
 	term := func(x float64, note, class string) htmlTerm {

@@ -28,11 +28,11 @@ type ListPage struct {
 // A List is a list of rows; the first matter most.
 type List struct {
 	Title   string
-	Note    string   // says what the numbers are, their units and their signs
-	Empty   string   // what stands in place of no items
+	Note    string   // explains the numbers, their units and their signs
+	Empty   string   // text shown if there are no items
 	Label   string   // name of the labels; "" is label
 	Columns []string // names of the values
-	Beside  string   // name of what is beside each row; "" where nothing is
+	Beside  string   // heading of the rows beside each row; "" for none
 	Items   []ListItem
 }
 
@@ -50,7 +50,7 @@ type ListedRow struct {
 	Value     string // a number about it, "" for none
 }
 
-// name is the number of the row after its name, if it has one.
+// name returns the name of the row, if it has one, and its number.
 func (r *ListedRow) name() string { return named(r.ID, fmt.Sprintf("row\u00a0%d", r.Index)) }
 
 type htmlList struct {
@@ -63,7 +63,7 @@ type htmlList struct {
 type htmlListed struct {
 	Title, Note, Empty, Beside string
 	Items                      []htmlItem
-	Table                      *htmlRows // in place of Items where rows have no pictures
+	Table                      *htmlRows // used in place of Items if rows have no pictures
 }
 
 type htmlItem struct {
@@ -86,8 +86,8 @@ func (p *ListPage) WriteHTML(w io.Writer) error {
 	return execute(w, "list.html", h)
 }
 
-// WriteText writes the lists as plain text of at most the given number of columns, 60 at least,
-// but for their rows; 0 means 80.
+// WriteText writes the lists as plain text. Paragraphs are wrapped at the given number of columns,
+// which is raised to 60 if smaller; 0 means 80. Rows are not wrapped.
 func (p *ListPage) WriteText(w io.Writer, columns int) error {
 	t := newText(p.Fit, columns)
 	for i := range p.Lists {
@@ -106,7 +106,7 @@ func (p *ListPage) WriteText(w io.Writer, columns int) error {
 	return t.end(w, p.Fit)
 }
 
-// listLines are the rows of a list as text, under the names of their columns.
+// listLines returns the rows of a list as text, under the names of their columns.
 func listLines(l *List) [][]string {
 	text := func(r *ListedRow) string { return strings.TrimSpace(fmt.Sprintf("%d %s", r.Index, r.ID)) }
 	lines := [][]string{append([]string{"row", l.labelName()}, l.Columns...)}
@@ -131,7 +131,7 @@ func listLines(l *List) [][]string {
 	return lines
 }
 
-// list lays out a list. Rows with pictures are shown with these; other rows are shown as a table.
+// list lays out a list. Rows that have pictures are shown with them; other rows are shown as a table.
 func (h *htmlWriter) list(l *List, picture func(row result.Index) result.Picture) (*htmlListed, error) {
 	out := &htmlListed{Title: l.Title, Note: l.Note, Beside: l.Beside}
 	if len(l.Items) == 0 {
@@ -181,7 +181,7 @@ func (h *htmlWriter) list(l *List, picture func(row result.Index) result.Picture
 // labelName returns the noun for labels on the page.
 func (l *List) labelName() string { return cmp.Or(l.Label, "label") }
 
-// table is the list as a table with the first features of its rows.
+// table returns the list as a table with the first features of its rows.
 func (l *List) table(pictures []result.Picture) *htmlRows {
 	columns := append([]string{"Row", capital(l.labelName())}, l.Columns...)
 	if l.Beside != "" {
@@ -224,7 +224,7 @@ type htmlRows struct {
 	Rows    [][]htmlCell
 }
 
-// Long tells whether the text of the cell, or a word of it, must be broken.
+// Long tells whether the text of the cell is so long, or has so long a word, that it must be broken.
 func (c htmlCell) Long() bool {
 	return utf8.RuneCountInString(c.Value) > 26 || slices.ContainsFunc(strings.Fields(c.Value), func(word string) bool { return utf8.RuneCountInString(word) > 12 })
 }
@@ -268,12 +268,11 @@ func (t *htmlRows) add(p result.Picture, cells ...htmlCell) {
 	t.Rows = append(t.Rows, cells)
 }
 
-// LabelText is the label in words: the name of its class, or the number; "" where it is
-// unknown.
+// LabelText returns the label in words: the name of its class, or the number; "" if it is unknown.
 func LabelText(r *result.NamedRow) string { return labelNamed(r.LabelName, r.Label) }
 
-// ImportancePage returns the page of a report of importances: the list, under the sorted curve of all |α|. The
-// caller sets Picture and Origin.
+// ImportancePage returns the page of a report of importances: the sorted curve of all |α|, and below it the
+// list of the largest. The caller sets Picture and Origin.
 func ImportancePage(r *result.ImportanceReport) *ListPage {
 	half, share := halfOf(r.Curve)
 	n := len(r.Curve)
@@ -294,7 +293,7 @@ func ImportancePage(r *result.ImportanceReport) *ListPage {
 	var px, py []float64
 	for points, k := min(n, curvePoints), 0; k < points; k++ {
 		i := k * (n - 1) / max(1, points-1)
-		// Each example is a step 1/n wide.
+		// Each example is a step of width 1/n.
 		px, py = append(px, f.x(x.at(float64(i))), f.x(x.at(float64(i+1)))), append(py, f.y(y.at(float64(r.Curve[i]))), f.y(y.at(float64(r.Curve[i]))))
 	}
 	d.Line = path(px, py)
@@ -306,7 +305,7 @@ func ImportancePage(r *result.ImportanceReport) *ListPage {
 // curvePoints is the largest number of points of the curve.
 const curvePoints = 500
 
-// halfOf returns how many examples make up half of Σ|α|, and says so in a sentence.
+// halfOf returns how many examples make up half of Σ|α|, and a sentence that says so.
 func halfOf(curve []result.Float) (half int, say string) {
 	sum, part := 0.0, 0.0
 	for _, a := range curve {

@@ -15,8 +15,8 @@ func (v *view) networks() int {
 	return 1
 }
 
-// alone names what makes the predictions without uncertainty of the parameters: the network, or the mean of the
-// networks.
+// alone names the prediction that ignores the uncertainty of the parameters: that of the network, or the mean
+// output of the networks.
 func (v *view) alone() string {
 	if v.networks() > 1 {
 		return "mean output alone"
@@ -44,10 +44,10 @@ func (v *view) errorBarMeaning() string {
 // networkMeaning says what the table of networks holds.
 const networkMeaning = "f of each network = its prior mean + contributions of all training examples + remainder, and the same of the mean; se: standard error of the mean over the networks, all in the unit of f."
 
-// A sumTable has the parts of sums.
+// A sumTable is a table of sums and their parts.
 type sumTable struct {
 	Heads []string
-	Rows  [][]string // a name, and a number for each of Heads
+	Rows  [][]string // a name and a number for each of Heads
 	Note  string
 }
 
@@ -78,8 +78,8 @@ func (v *view) byLayer(s *section, listed []line) *sumTable {
 	return t
 }
 
-// byNetwork returns the sums of each network, their mean and its standard error; nil for
-// one network.
+// byNetwork returns the sums of each network, their mean and the standard error of the mean; nil
+// for one network.
 func (v *view) byNetwork(s *section) *sumTable {
 	sums := s.out.Networks
 	if sums == nil {

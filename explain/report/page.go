@@ -26,15 +26,15 @@ type Page struct {
 	// Terms says which contributions are listed, Value or Raw.
 	Terms gp.Terms
 	// Test is the picture of the explained row, and Train returns the picture of a
-	// training row. A nil Train and an empty Picture show nothing.
+	// training row. If Train is nil or a Picture is empty, no picture is shown.
 	Test  result.Picture
 	Train func(row result.Index) result.Picture
 	// Interval holds the ends of the central 95 % interval of a new observation of a
 	// regression of one output; nil shows none.
 	Interval []float64
 	// Spread are the standard deviations of the features over the training rows, in
-	// the units of Picture.Values. Differences of half of one and more are marked;
-	// nil marks none.
+	// the units of Picture.Values. Differences of half a standard deviation or more are marked; nil
+	// marks none.
 	Spread []float64
 	result.Origin
 }
@@ -49,7 +49,7 @@ type view struct {
 	page      *Page
 	kind      kind
 	row       string // "test row 247"
-	label     string // of the row; "" where unknown
+	label     string // label of the row; "" if unknown
 	predicted int    // class of the network; -1 for a regression
 	average   int    // most probable class on average; -1 for a regression
 	correct   bool
@@ -63,7 +63,7 @@ const (
 	regression kind = iota
 	binary
 	classes
-	labels // of which a row has any number, an output each
+	labels // a row has any number of labels, each with one output
 )
 
 // A fact is a name with its value.
@@ -80,7 +80,7 @@ type section struct {
 	up, down    []line // the largest of each sign
 	similar     []line
 	others      int     // training examples not among lines
-	otherSum    float64 // what they contribute together
+	otherSum    float64 // sum of their contributions
 	digits      int     // decimals for the section's numbers
 	f, m, s     float64 // network, prior mean, sum of contributions
 	remainder   float64
@@ -91,7 +91,7 @@ type section struct {
 type line struct {
 	result.Contribution
 	term    float64       // Value or Raw, whichever is listed
-	spread  *result.Float // standard deviation of term, nil where it has none
+	spread  *result.Float // standard deviation of term; nil for none
 	row     string
 	label   string
 	picture result.Picture
@@ -139,13 +139,13 @@ func (p *Page) view() (*view, error) {
 	}
 	slices.SortStableFunc(v.sections, func(a, b section) int { return v.place(&a) - v.place(&b) })
 	if first := v.place(&v.sections[0]); v.kind == classes {
-		// The scores of single classes say little: a softmax compares them.
+		// Leave out the outputs of single classes: a softmax depends on their differences only.
 		v.sections = slices.DeleteFunc(v.sections, func(s section) bool { return v.place(&s) > first })
 	}
 	return v, nil
 }
 
-// named is the number of a row after its name, if it has one.
+// named returns the name of a row, if it has one, and its number.
 func named(id, number string) string {
 	if id == "" {
 		return number
@@ -153,8 +153,8 @@ func named(id, number string) string {
 	return id + ", " + number
 }
 
-// labelNamed is the name of a class if it has one, else the label, or "" for an
-// unknown one.
+// labelNamed returns the name of a class if it has one, otherwise the label; "" if the label is
+// unknown.
 func labelNamed(name string, l result.Float) string {
 	if name != "" {
 		return name
@@ -186,7 +186,7 @@ func (v *view) predict() {
 	}
 }
 
-// names are the names of the probabilities: of classes or of labels.
+// names returns the names that the probabilities belong to: those of the classes or of the labels.
 func (v *view) names() []string {
 	if v.kind == labels {
 		return v.page.Report.Labels
@@ -269,13 +269,13 @@ func (v *view) section(o *result.Output) (section, error) {
 }
 
 // sideLines is the largest number of contributions of each sign that a page shows.
-// The JSON has as many as were asked for.
+// The JSON holds as many as were asked for.
 const sideLines = 100
 
 func head(list []line, n int) []line { return list[:min(n, len(list))] }
 
-// without returns the number of examples that are not listed and the sum of their
-// contributions, given the sum of all.
+// without returns the number of examples that are not listed and the sum of their contributions;
+// sum is the sum over all examples.
 func (v *view) without(sum float64, listed []line) (n int, rest float64) {
 	if n = v.page.Report.Fit.Examples - len(listed); n == 0 {
 		return 0, 0

@@ -8,18 +8,17 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 )
 
-// PredictionColumns returns the columns of a table of predictions, whose rows go to p too. For classes: index, label, class,
-// probability_L, probability_sd_L and map_probability_L for each label L, mean_c for
-// each output c, novelty, novelty_rank, entropy and mutual_information. For several labels a row label_L, with 0 or 1, is
-// in the place of label and class. For a regression of one
-// output: index, target, mean, observation_sd, function_sd, expected, map_expected,
-// novelty, novelty_rank, entropy and mutual_information. For one of several outputs mean and
-// the standard deviations have a column for each, mean_0, mean_1 and so on; where there
-// are fewer targets than outputs, the standard deviations have one for each target. Then
-// follow with a coverage interval_lo and interval_hi, or set, with its labels separated by spaces.
-// After index comes id, where rows have one. Names of classes stand for their labels. Numbers are in full precision, and
-// what is unknown is empty. A list of a row that does not have as many numbers as there are
-// columns for it panics, except that a nil list leaves them empty.
+// PredictionColumns returns the columns of a table of predictions. p summarizes the same predictions. For classes:
+// index, label, class, probability_L, probability_sd_L and map_probability_L for each label L, mean_c for each output
+// c, novelty, novelty_rank, entropy and mutual_information. If a row has any number of labels, a column label_L with
+// 0 or 1 for each label L takes the place of label and class. For a regression of one output: index, target, mean,
+// observation_sd, function_sd, expected, map_expected, novelty, novelty_rank, entropy and mutual_information. For a
+// regression of several outputs, mean and the standard deviations have one column for each output, mean_0, mean_1 and
+// so on; if there are fewer targets than outputs, the standard deviations have one column for each target. With a
+// coverage, the last columns are interval_lo and interval_hi, or set, whose labels are separated by spaces. If rows
+// have IDs, id follows index. Classes with names appear by name. Numbers are in full precision, and unknown values
+// are empty. A list of numbers whose length differs from the number of its columns panics, except that nil leaves the
+// columns empty.
 func PredictionColumns(p *result.Predictions) (list []Column[*result.Prediction]) {
 	type row = *result.Prediction
 	add := func(name string, value func(r row) string) {

@@ -12,9 +12,9 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 )
 
-// WriteText writes the scores as plain text of at most the given number of columns,
-// 60 at least; 0 means 80. It leads with one table: the network alone, calibrated,
-// and what to expect by leave-one-out.
+// WriteText writes the scores as plain text of at most the given number of columns, which is raised
+// to 60 if smaller; 0 means 80. First comes a table of scores: of the network alone, of the
+// calibrated predictions, and as expected by leave-one-out.
 func (p *PredictionPage) WriteText(w io.Writer, columns int) error {
 	fit := &p.Predictions.Fit
 	t := newText(fit, columns)
@@ -46,8 +46,8 @@ func (p *PredictionPage) WriteText(w io.Writer, columns int) error {
 	return t.end(w, fit)
 }
 
-// WriteRows writes the predictions as a table, a line for each row in order, with names cut so that it fits into the
-// given number of columns if it can; 0 means 80.
+// WriteRows writes the predictions as a table, one line for each row in order. Names are shortened to fit the given
+// number of columns if possible; 0 means 80.
 func (p *PredictionPage) WriteRows(w io.Writer, columns int) error {
 	t := &textWriter{columns: max(60, cmp.Or(columns, 80))}
 	lines := listLines(p.list("", "", pointers(p.Predictions.Test)))
@@ -86,7 +86,7 @@ type scoreLine struct {
 	values     []string
 }
 
-// table compares the network alone, calibrated predictions, and what to expect.
+// table compares the scores of the network alone, those of calibrated predictions, and the expected scores.
 func (p *PredictionPage) table() scoreTable {
 	network, calibrated, expected := p.Predictions.Scores()
 	all := []*result.Scores{&network, &calibrated}
@@ -143,8 +143,8 @@ func scoreDecimals(x float64) int {
 	return decimals(x)
 }
 
-// percent formats a share in per cent with at most one decimal, and with more near 0
-// and 1, so that it is neither unless the share is.
+// percent formats a share in per cent with at most one decimal, or with more near 0 and 1, so that
+// the text is 0 or 100 only if the share is.
 func percent(share float64) string {
 	for d := 1; d <= 6; d++ {
 		s := fixed(100*share, d)
@@ -163,8 +163,8 @@ func (p *PredictionPage) source() string {
 	return "leave-one-out"
 }
 
-// averaged is the adjective for predictions with a covariance or by draws. Predictions by a posterior over the
-// parameters need not be calibrated.
+// averaged returns the adjective for predictions that average over the posterior: calibrated, or averaged for
+// a posterior over the parameters without calibration.
 func (p *PredictionPage) averaged() string {
 	if f := &p.Predictions.Fit; f.Method == "weights" && f.Calibration == nil {
 		return "averaged"
@@ -172,7 +172,7 @@ func (p *PredictionPage) averaged() string {
 	return "calibrated"
 }
 
-// sentences say in words what the table and the calibration mean.
+// sentences returns sentences that explain the table and the calibration.
 func (p *PredictionPage) sentences() []string {
 	r := p.Predictions
 	var say []string
@@ -213,7 +213,7 @@ func (p *PredictionPage) sentences() []string {
 		say = append(say, text)
 	}
 	if c := r.Covered(); c != nil && c.Rows > 0 {
-		// Say how many targets the intervals or set hold.
+		// Say how many targets the intervals or sets contain.
 		kind, size := "intervals", ""
 		if c.Size != nil {
 			kind, size = "sets", "they have "+fixed(float64(*c.Size), 2)+" classes on average"
@@ -251,7 +251,7 @@ func (p *PredictionPage) missed() string {
 }
 
 // verdict says whether calibrated predictions are better than those of the network. d is the mean difference of
-// their negative log likelihoods, and se its standard error.
+// the negative log likelihoods, and se its standard error.
 func verdict(d, se float64) string {
 	k, side := scoreDecimals(d), "higher"
 	if d < 0 {

@@ -53,7 +53,7 @@ type (
 
 const (
 	listedRows = 24 // rows of a list at most
-	fewRows    = 20 // rows below which a diagram says nothing
+	fewRows    = 20 // fewest rows for which a diagram is drawn
 )
 
 // WriteHTML writes the page as one HTML document that contains its styles and
@@ -117,7 +117,7 @@ func (p *PredictionPage) heading() string {
 	return percent(float64(s.Accuracy)) + " predicted correctly"
 }
 
-// truth names the kind of answer that the data have for a row, such as its label or its target.
+// truth names the kind of true answer that the data hold for a row: label or target.
 func (p *PredictionPage) truth() string {
 	if p.Predictions.Classes == nil && p.Predictions.Labels == nil {
 		return "target"
@@ -125,7 +125,7 @@ func (p *PredictionPage) truth() string {
 	return "label"
 }
 
-// truthOf returns the label or the target of a row in words.
+// truthOf returns the true label or target of a row in words.
 func (p *PredictionPage) truthOf(d *result.Digest) string {
 	if p.Predictions.Labels != nil {
 		return d.Truth
@@ -136,7 +136,8 @@ func (p *PredictionPage) truthOf(d *result.Digest) string {
 	return p.nameOf(d.Label)
 }
 
-// diagrams draws whether the predicted probabilities are right, or says why they cannot be checked.
+// diagrams returns diagrams that show whether the predicted probabilities are right, or a text that says why this
+// cannot be checked.
 func (p *PredictionPage) diagrams() *htmlFigure {
 	r := p.Predictions
 	f := &htmlFigure{Title: "Are the probabilities right?"}
@@ -232,7 +233,8 @@ func (p *PredictionPage) diagrams() *htmlFigure {
 		points = "Labels with about the same probability, of all rows, form a point. Of the labels for which it is 90 %, rows should have 90 %: the points should follow the dashed line."
 	}
 	for sums, d := range two {
-		// The event is of two classes that the label is the second, and of more that it is the most probable one.
+		// With two classes the event is that the label is the second class, and with more that it is the most
+		// probable one.
 		var prob []float64
 		var happened []bool
 		if r.Labels != nil {
@@ -284,7 +286,7 @@ func scoresOf(rows []result.Digest) []float64 {
 	return v
 }
 
-// lists shows all rows if they are few, or else the rows that surprise most.
+// lists returns a list of all rows if they are few, and otherwise lists of the rows that surprise most.
 func (p *PredictionPage) lists(w *htmlWriter) (lists []htmlListed, err error) {
 	r := p.Predictions
 	add := func(title, note string, rows []*result.Digest, picture func(result.Index) result.Picture) {
@@ -391,7 +393,7 @@ func (p *PredictionPage) predicted(d *result.Digest) string {
 	return signs(p.nameOf(p.Predictions.Classes[o.Top]))
 }
 
-// region writes out the interval or the set of a row, or nothing if it has none.
+// region returns the interval or the set of a row as text, or "" if it has none.
 func (p *PredictionPage) region(d *result.Digest) string {
 	switch {
 	case d.Region.Interval != nil && d.Region.Empty():

@@ -47,7 +47,7 @@ func (v *view) reached(k int) string {
 	return fmt.Sprintf("Probability of %s: %s ± %s.", v.page.Classes[k], strings.Join(steps, " → "), Probability(sd))
 }
 
-// calibratedOn names in brackets what chose the temperature, "" where that is not known.
+// calibratedOn names in brackets the rows by which the temperature was chosen, "" if they are not known.
 func (v *view) calibratedOn() string {
 	switch c := v.page.Report.Fit.Calibration; {
 	case c == nil:

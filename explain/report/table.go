@@ -10,21 +10,21 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 )
 
-// A Column has the name of a column of a table, and a function that returns its cell for a row.
+// A Column is a column of a table: its name, and a function that returns its cell for a row.
 type Column[T any] struct {
-	Name  string // with the unit, where there is one
+	Name  string // with the unit, if it has one
 	Value func(row T) string
 }
 
-// A CSV writes rows as a table of comma-separated values (RFC 4180), one line a row, under a line of the names of
-// its columns.
+// A CSV writes rows as comma-separated values (RFC 4180): a line with the names of the columns, then one line for
+// each row.
 type CSV[T any] struct {
 	columns []Column[T]
 	w       *csv.Writer
 	line    []string
 }
 
-// NewCSV writes the names of the columns and returns the writer of the rows. Flush ends the table.
+// NewCSV writes the names of the columns and returns a CSV that writes the rows. Call Flush after the last row.
 func NewCSV[T any](w io.Writer, columns []Column[T]) (*CSV[T], error) {
 	c := &CSV[T]{columns, csv.NewWriter(w), make([]string, len(columns))}
 	c.w.UseCRLF = true
@@ -44,7 +44,7 @@ func (c *CSV[T]) Write(row T) error {
 
 func (c *CSV[T]) write() error { return csvError(c.w.Write(c.line)) }
 
-// Flush writes what is still in the buffer.
+// Flush writes buffered lines.
 func (c *CSV[T]) Flush() error {
 	c.w.Flush()
 	return csvError(c.w.Error())
@@ -57,8 +57,8 @@ func csvError(err error) error {
 	return nil
 }
 
-// exact formats a number so that it reads back as itself, and NaN as nothing.
-// Integers below 1e15 have no exponent.
+// exact formats a number so that parsing it gives the same number; NaN becomes "". Integers below
+// 1e15 have no exponent.
 func exact(f result.Float) string {
 	switch v := float64(f); {
 	case math.IsNaN(v):

@@ -11,8 +11,8 @@ import (
 	"github.com/funcgp/funcgp/explain/result"
 )
 
-// WriteText writes the page as plain text of at most the given number of
-// columns, 60 at least; 0 means 80.
+// WriteText writes the page as plain text of at most the given number of columns, which is raised
+// to 60 if smaller; 0 means 80.
 func (p *Page) WriteText(w io.Writer, columns int) error {
 	v, err := p.view()
 	if err != nil {
@@ -24,7 +24,7 @@ func (p *Page) WriteText(w io.Writer, columns int) error {
 	for i := range v.sections {
 		t.section(&v.sections[i])
 	}
-	// Say what the posterior rests on and what else the report contains.
+	// Say what the numbers of the posterior rest on, and what else the report contains.
 	t.gap()
 	t.wrap("", t.posteriorText())
 	for _, text := range bases(t.page.Report) {
@@ -57,7 +57,7 @@ func newText(fit *result.Fit, columns int) *textWriter {
 	return t
 }
 
-// end writes the text, and below it the other warnings.
+// end writes the text to w, with the remaining warnings below it.
 func (t *textWriter) end(w io.Writer, fit *result.Fit) error {
 	t.gap()
 	_, others := fit.Alarms()
@@ -89,7 +89,7 @@ func (t *textWriter) line(format string, args ...any) {
 // columnGap separates the columns of a table.
 const columnGap = "  "
 
-// columnWidths are the lengths of the longest cells.
+// columnWidths returns the length of the longest cell of each column.
 func columnWidths(lines [][]string) []int {
 	widths := make([]int, len(lines[0]))
 	for _, line := range lines {
@@ -210,7 +210,7 @@ func (t *textWriter) head() {
 	}
 }
 
-// numbers are the values that the sections explain.
+// numbers writes the values that the sections explain.
 func (t *textWriter) numbers() {
 	for i := range t.sections {
 		s := &t.sections[i]
@@ -229,14 +229,14 @@ func (t *textWriter) numbers() {
 	}
 }
 
-// probabilities lists the classes, at most the five most probable.
+// probabilities writes the probabilities of at most the five most probable classes.
 func (t *textWriter) probabilities() {
 	if t.kind == regression {
 		return
 	}
 	width := 0
 	names, most := t.names(), 5
-	if t.kind == labels { // each of them is explained
+	if t.kind == labels { // each label has a section that explains it
 		most = len(names)
 	}
 	for _, c := range names {
@@ -270,7 +270,7 @@ func (t *textWriter) section(s *section) {
 	t.wrap("  ", clean(t.cancellation(s)))
 }
 
-// bracketed shows a negative number in brackets, as a term of a sum.
+// bracketed formats a term of a sum, with brackets around a negative number.
 func bracketed(x float64, d int) string {
 	if s := fixed(x, d); s[0] != '-' {
 		return s
@@ -300,7 +300,7 @@ func (t *textWriter) table(s *section) {
 	if s.hasInfluence() {
 		together, influence = 11, "influence"
 	}
-	// 38 columns are numbers, gaps and the line in the middle.
+	// Numbers, gaps and the line in the middle take 38 columns.
 	half := min(16, max(4, (t.columns-38-sd-together-row-label)/2))
 	spread := func(text, mark string) string {
 		if sd == 0 {

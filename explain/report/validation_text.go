@@ -12,7 +12,7 @@ import (
 func ValidationText(out io.Writer, v *result.Validation) error {
 	return WriteFit(out, &v.Of, func(w *tabwriter.Writer) {
 		ApproximationText(w, &v.Of)
-		// The columns of each table have widths of their own. Errors stay in the writer until its end.
+		// The columns of each table have widths of their own. The writer keeps an error until WriteFit flushes it.
 		_ = w.Flush()
 		fmt.Fprintln(w, "quantity\tweight space\tfunction space\tdifference\ttolerance\t")
 		for _, r := range v.Rows {

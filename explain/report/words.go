@@ -12,7 +12,7 @@ import (
 	"github.com/funcgp/funcgp/gp"
 )
 
-// labelWord names what the data say about a row.
+// labelWord returns the noun for what the data say about a row: label or target.
 func (v *view) labelWord() string {
 	if v.kind == regression {
 		return "target"
@@ -20,8 +20,7 @@ func (v *view) labelWord() string {
 	return "label"
 }
 
-// title returns the row's name with a capital, or the name of an input file as it
-// is.
+// title returns the row's name with a capital letter, or the name of an input file unchanged.
 func (v *view) title() string {
 	if i := v.page.Report.Input; i.Index < 0 || i.ID != "" {
 		return v.row
@@ -29,13 +28,13 @@ func (v *view) title() string {
 	return capital(v.row)
 }
 
-// capital writes the first letter of a sentence large.
+// capital returns the sentence with a capital first letter.
 func capital(s string) string {
 	_, size := utf8.DecodeRuneInString(s)
 	return strings.ToUpper(s[:size]) + s[size:]
 }
 
-// side is the colour of a term: for what pulls up, against for what pulls down.
+// side returns the name of a term's colour: for if it is positive, against if it is negative.
 func side(x float64) string {
 	if x < 0 {
 		return "against"
@@ -43,7 +42,7 @@ func side(x float64) string {
 	return "for"
 }
 
-// pull says in which direction terms of a sign pull.
+// pull says in which direction terms of this sign move the prediction.
 func (v *view) pull(s *section, sign int) string {
 	switch {
 	case v.kind == regression && s.out.Contrast == nil && sign > 0:
@@ -66,8 +65,8 @@ func (v *view) sideTitles(s *section) (up, down string) {
 	return capital(v.pull(s, +1)), capital(v.pull(s, -1))
 }
 
-// words sets the texts of a section in terms of the data's classes or quantity, and
-// its sign.
+// words sets the texts of a section, in terms of the data's classes or quantity, and the section's
+// sign.
 func (v *view) words(s *section) error {
 	o, class := s.out, v.page.Classes
 	c := v.page.Report.Fit.Outputs
@@ -124,7 +123,7 @@ func (p *Page) column(k int) string {
 	return fmt.Sprintf("output %d", k)
 }
 
-// novelty says how far the row is from the training data, "" where that is not known.
+// novelty says how far the row is from the training data, or "" if that is not known.
 func (v *view) novelty() string {
 	n := v.page.Report.Prediction.Novelty
 	if n == nil || !n.Score.Finite() || !n.Rank.Finite() {
@@ -137,7 +136,7 @@ func (v *view) novelty() string {
 	return "This row is farther from the training data than " + than + " from the others (novelty " + result.Short(float64(n.Score)) + " nats)."
 }
 
-// changes describes in sentences the predictions from other training data.
+// changes describes in sentences what would be predicted with other training data.
 func (v *view) changes() []string {
 	var say []string
 	if c := v.page.Report.Without; c != nil {
@@ -152,7 +151,7 @@ func (v *view) changes() []string {
 	return say
 }
 
-// smallestFlip names the training rows without which the class changes.
+// smallestFlip names the training rows whose removal changes the class.
 func (v *view) smallestFlip(c *result.SmallestFlip) string {
 	if !c.Found {
 		return fmt.Sprintf("No set of training examples was found without which the class is another: without %s chosen greedily f is %s from another class, instead of %s.",
@@ -221,7 +220,7 @@ func plural(n int) string {
 	return "s"
 }
 
-// labelList lists the labels of a flip, one where all are the same.
+// labelList lists the labels of the rows of a flip, or a single label if all are the same.
 func labelList(c *result.Changed) string {
 	var list []string
 	for i, l := range c.Labels {
@@ -250,7 +249,7 @@ func (s *section) meaning(minus, similarity string) string {
 	return fmt.Sprintf("Value: what the example adds to f, in the unit of f: + speaks for %s, %s for %s; removal: change of f without the example, in the same unit; %s%s: posterior correlation, no unit, %s1 to 1.", s.plus, minus, s.minus, together, similarity, minus)
 }
 
-// errorBarMeaning and layerMeaning say what these numbers are.
+// errorBarMeaning and layerMeaning explain error bars and layers to the reader of a page.
 const (
 	errorBarMeaning = "± sd, in the unit of f: how much the term would vary had the example's label been drawn anew from what the other examples predict for it; its square is what the example takes off the variance of f before calibration. * the term is more than two of these from 0."
 	layerMeaning    = "Layer: the part of f that the examples contribute through its parameters, in the unit and with the sign of the terms. Each column adds up to the sum over all examples, or to the term of its row."
@@ -259,7 +258,7 @@ const (
 // hasErrorBars tells whether the listed terms have error bars.
 func (s *section) hasErrorBars() bool { return len(s.lines) > 0 && s.lines[0].spread != nil }
 
-// hasInfluence tells whether the listed terms have the influence that was asked for.
+// hasInfluence tells whether the listed terms have an influence.
 func (s *section) hasInfluence() bool { return len(s.lines) > 0 && s.lines[0].Influence != nil }
 
 // influence formats the influence of a term. It is "" if it was not asked for.
@@ -270,7 +269,7 @@ func (l *line) influence(d int) string {
 	return signed(float64(*l.Influence), d)
 }
 
-// errorBar is the standard deviation of a term, "" where there is none.
+// errorBar formats the standard deviation of a term, "" if it has none.
 func (l *line) errorBar(d int) string {
 	if l.spread == nil {
 		return ""
