@@ -10,30 +10,31 @@ import (
 	"github.com/funcgp/funcgp/internal/npy"
 )
 
-// Bounds of several rows that are predicted at a time.
+// Bounds on the rows of one request for predictions.
 const (
 	mostRows    = 1000
-	mostNumbers = 1 << 20 // of their inputs and covariances
+	mostNumbers = 1 << 20 // numbers of their inputs and covariances
 )
 
-// mostRows is the number of rows that may be predicted at a time.
+// mostRows is the largest number of rows that a request may have predicted.
 func (s *service) mostRows() int {
 	c := s.info.Outputs
 	return min(mostRows, max(1, mostNumbers/(s.elements()+c*c)))
 }
 
-// predictions answer /v1/predict of several rows.
+// predictions is the answer of /v1/predict for several rows.
 type predictions struct {
 	Schema      string              `json:"schema"`
-	Classes     []string            `json:"classes,omitempty"` // as of one prediction
-	Labels      []string            `json:"labels,omitempty"`  // as of one prediction
+	Classes     []string            `json:"classes,omitempty"` // as in prediction
+	Labels      []string            `json:"labels,omitempty"`  // as in prediction
 	Predictions []funcgp.Prediction `json:"predictions"`       // in the order of the rows
 }
 
 // predictRows predicts several rows as Posterior.Predict does.
 func (s *service) predictRows(ctx context.Context, r *request) (*predictions, error) {
 	d := s.elements()
-	// An array may be one row of the shape of an input. The rows of JSON have been counted.
+	// An array may also be a single row in the shape of an input. The number of rows in JSON has been checked
+	// already.
 	if a, err := npy.OpenRows(bytes.NewReader(r.Array), int64(len(r.Array))); err == nil && a.Len() > s.mostRows() && a.Len()*a.Dim() != d {
 		return nil, refusef(unprocessable, "bad_rows", "{rows}: %d rows; send at most %d at a time", a.Len(), s.mostRows())
 	}
@@ -49,8 +50,8 @@ func (s *service) predictRows(ctx context.Context, r *request) (*predictions, er
 // An npyFile is a .npy file.
 type npyFile []byte
 
-// npy is a row for each prediction: the probabilities of the classes, or of a regression the means and then the
-// standard deviations of new observations.
+// npy returns a .npy file with one row for each prediction: the probabilities of the classes, or for a
+// regression the means and then the standard deviations of new observations.
 func (p *predictions) npy() (npyFile, error) {
 	var list []float64
 	for _, one := range p.Predictions {
@@ -65,8 +66,9 @@ func (p *predictions) npy() (npyFile, error) {
 	return b.Bytes(), err
 }
 
-// table is a row for each prediction, whose fields are named as the members of its JSON. What the JSON leaves out or has
-// as null is NaN, or no field where no prediction of the posterior has it. A set of classes is followed by NaN.
+// table returns a structured .npy file with one row for each prediction, whose fields are named as the members of its
+// JSON. A value that the JSON omits or gives as null is NaN; a field that no prediction has is left out. A set of
+// classes is padded with NaN.
 func (p *predictions) table() (npyFile, error) {
 	var fields []npy.Field
 	first := &p.Predictions[0]

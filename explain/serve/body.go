@@ -12,28 +12,27 @@ import (
 	"time"
 )
 
-// Bounds of all bodies together. A client that is slow can hold up others only until it is
-// the one that has been read the longest among as many as may be.
+// Bounds on all bodies together. A slow client delays others only until its body is the oldest of
+// the mostRead bodies that are being read.
 const (
 	smallBody  = 64 << 10         // bytes of a body that needs no large buffer
-	mostRead   = 256              // bodies that are read at a time
-	mostLarge  = 4                // of these, with all that wait or run, that have large buffers
-	bodyGrace  = 5 * time.Second  // after which a body must have come at bodyRate
-	bodyRate   = 256 << 10        // bytes a second
-	bufferTime = 10 * time.Second // that a body waits for a large buffer
+	mostRead   = 256              // bodies that are being read at a time
+	mostLarge  = 4                // large buffers, of bodies being read and of requests that wait or run
+	bodyGrace  = 5 * time.Second  // time before bodyRate is demanded of a body
+	bodyRate   = 256 << 10        // bytes a second that a body must arrive with
+	bufferTime = 10 * time.Second // longest time that a body waits for a large buffer
 )
 
-// bodies reads the bodies of requests into memory that is bounded whatever clients send:
-// mostRead small bodies and mostLarge large ones. A larger body than a small one is not
-// read on, so that its client has to wait, until a large buffer is free. A body that comes
-// more slowly than bodyRate is refused. Where mostRead are read, another one ends the
-// oldest of them: an honest client sends its body as soon as it can, and is never the
-// oldest for long.
+// bodies reads the bodies of requests. Its memory is bounded whatever clients send: mostRead small
+// bodies and mostLarge large ones. Reading of a body that is larger than smallBody pauses until a
+// large buffer is free. A body that arrives more slowly than bodyRate is refused. If mostRead
+// bodies are being read, a new one ends the oldest: an honest client sends its body as fast as it
+// can, and is never the oldest for long.
 type bodies struct {
-	large chan []byte // the large buffers that are free; those not made yet are nil
+	large chan []byte // free large buffers; nil if not allocated yet
 
 	mutex  sync.Mutex
-	unread []*unread // from the oldest on
+	unread []*unread // the oldest first
 }
 
 // An unread is a body that is being read.
@@ -41,14 +40,14 @@ type unread struct {
 	end func() // ends its reading
 }
 
-// reading is the number of bodies that are read.
+// reading returns the number of bodies that are being read.
 func (b *bodies) reading() int {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	return len(b.unread)
 }
 
-// leave takes a body away, after which nobody calls its end.
+// leave removes a body from the list. Its end is not called afterwards.
 func (b *bodies) leave(u *unread) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
@@ -57,10 +56,10 @@ func (b *bodies) leave(u *unread) {
 	}
 }
 
-// errCrowded is why the reading of the oldest body was ended.
+// errCrowded is the error of a body whose reading ended because it was the oldest of too many.
 var errCrowded = fmt.Errorf("%d other requests are sent at the same time, all of them later; send it faster, or again in a second", mostRead)
 
-// read reads the body of a request. It belongs to the caller until release is called.
+// read reads the body of a request. The body belongs to the caller until release is called.
 func (b *bodies) read(w http.ResponseWriter, r *http.Request) (body []byte, release func(), err error) {
 	tooLarge := refusef(http.StatusRequestEntityTooLarge, "too_large", "the request has more than %d bytes; send a smaller one", bodyBytes)
 	if r.ContentLength > bodyBytes {
@@ -68,13 +67,13 @@ func (b *bodies) read(w http.ResponseWriter, r *http.Request) (body []byte, rele
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	// A writer that is no connection has no deadline, and its body is there already.
+	// A writer without a connection, as in tests, supports no deadline; its body is in memory already.
 	limit := http.NewResponseController(w)
 	u := &unread{end: func() {
 		cancel(errCrowded)
 		_ = limit.SetReadDeadline(time.Now())
 	}}
-	// Enter it in the list of bodies that are read.
+	// Add the body to the list of bodies that are being read.
 	b.mutex.Lock()
 	if len(b.unread) == mostRead {
 		b.unread[0].end()
@@ -105,13 +104,13 @@ func (b *bodies) read(w http.ResponseWriter, r *http.Request) (body []byte, rele
 			began = began.Add(time.Since(waited))
 		}
 		_ = limit.SetReadDeadline(began.Add(bodyGrace + time.Duration(len(buffer))*time.Second/bodyRate))
-		if ctx.Err() != nil { // ended before this deadline was set
+		if ctx.Err() != nil { // another body called end before this deadline was set
 			_ = limit.SetReadDeadline(time.Now())
 		}
 		n, err := r.Body.Read(buffer[len(buffer):cap(buffer)])
 		buffer = buffer[:len(buffer)+n]
 		if err == io.EOF {
-			b.leave(u) // so that nobody ends it any more
+			b.leave(u) // from here on no other body ends this one
 			_ = limit.SetReadDeadline(time.Time{})
 			return buffer, release, nil
 		}

@@ -26,7 +26,7 @@ type decisions struct {
 	torn  bool // the last line was not written to its end
 }
 
-// add adds an answer. The error is a refusal, since an answer that is not in the log must not be given.
+// add logs an answer. If it returns an error, the answer must not be given, since it is not in the log.
 func (d *decisions) add(ctx context.Context, path string, s *service, r *request, answer any) error {
 	x, err := r.scored.Values(ctx)
 	if err != nil {

@@ -15,18 +15,18 @@ import (
 	"time"
 )
 
-// policy lets the page load its own script and style and pictures from this server or
-// inside its answers, and nothing else.
+// policy is the Content-Security-Policy of the server's page. It allows the page's own script,
+// style and pictures, from this server or as data URLs, and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// guarded surrounds the handler of the paths with what holds for all of them: headers,
-// the check of where a request comes from, counts, and an answer where one panics.
+// guarded wraps the handler of the paths: it sets headers, checks where a request comes from,
+// counts requests, and answers requests whose handler panics.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	origin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		began, w := time.Now(), &recorder{ResponseWriter: rw}
 		r = r.WithContext(r.Context())
-		r.Pattern = "" // where it is mounted
+		r.Pattern = "" // the pattern of an outer ServeMux
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
@@ -36,7 +36,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		h.Set("X-Frame-Options", "DENY")
 		defer func() {
 			if v := recover(); v != nil {
-				// Answer a request that panicked.
+				// Answer a request whose handler panicked.
 				if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 					panic(v)
 				}
@@ -66,9 +66,10 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// sameScheme tells whether a page that asks came by the scheme by which it asks. A browser
-// that says itself whether page and server are the same, as all do where they are not both
-// plain HTTP, knows better: in front of the server there may be a proxy.
+// sameScheme tells whether the page that sends the request was loaded by the scheme (HTTP or HTTPS)
+// of the request. If the browser sends Sec-Fetch-Site, its judgement counts instead, since a proxy
+// in front of the server may change the scheme. Browsers send it unless page and server both use
+// plain HTTP.
 func sameScheme(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	return origin == "" || r.Header.Get("Sec-Fetch-Site") != "" || strings.HasPrefix(origin, "https:") == (r.TLS != nil)
@@ -77,9 +78,9 @@ func sameScheme(r *http.Request) bool {
 // hostForm is a host with or without a port; an IPv6 address is in brackets.
 var hostForm = regexp.MustCompile(`^(?:\[([0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)\]|([^\[\]:]+))(?::([0-9]{1,5}))?$`)
 
-// knows tells whether the server may be asked by this name: an address, localhost, or one
-// that it was told. A page of another site that makes its own name lead here cannot read
-// answers, since its name is none of these.
+// knows tells whether a Host header is allowed: an IP address, localhost, or a name in
+// Options.Hosts. So a page of another site whose own host name resolves to this server cannot read
+// answers.
 func (s *Server) knows(hostport string) bool {
 	m := hostForm.FindStringSubmatch(hostport)
 	if m == nil {
@@ -92,7 +93,7 @@ func (s *Server) knows(hostport string) bool {
 	return net.ParseIP(host) != nil || strings.EqualFold(host, "localhost") || slices.ContainsFunc(s.options.Hosts, func(name string) bool { return name == "*" || strings.EqualFold(host, name) })
 }
 
-// A recorder remembers the status of an answer.
+// A recorder is a ResponseWriter that remembers the status of the answer.
 type recorder struct {
 	http.ResponseWriter
 	status int

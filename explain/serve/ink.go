@@ -15,31 +15,31 @@ import (
 // pixels.
 const inkBox = 20.0 / 28
 
-// inkNote says what centred does.
+// inkNote tells the user what centred did.
 func inkNote(side int) string {
 	box := int(math.Round(inkBox * float64(side)))
 	return fmt.Sprintf("what is drawn was scaled to fit %d×%d pixels, and its centre of mass moved to the middle of %d×%d", box, box, side, side)
 }
 
-// leastInk is the difference to the background, from 0 to 255, from which on a pixel of a
+// leastInk is the smallest difference from the background, from 0 to 255, at which a pixel of a
 // drawing counts as ink.
 const leastInk = 24
 
 // mostDrawn is the longest side of a drawing, in pixels.
 const mostDrawn = 4096
 
-// centred prepares a drawing as the digits of MNIST were: the box around the ink is
-// scaled, its proportions kept, until its longer side is 20 of 28 pixels, each pixel an
-// average over those it covers, and moved by whole pixels until the centre of mass of the
-// ink is nearest to the middle of side×side pixels (LeCun, Cortes and Burges, The MNIST
-// database of handwritten digits). Ink is whatever differs from the mean of the border,
-// lighter or darker. The result is light on dark, or dark on light where dark is false.
+// centred prepares a drawing as the digits of MNIST were prepared. It scales the box around the
+// ink, with its proportions kept, so that the longer side is 20 of 28 pixels; each new pixel is the
+// average of those it covers. Then it moves the box by whole pixels so that the centre of mass of
+// the ink is nearest to the middle of side×side pixels (LeCun, Cortes and Burges, The MNIST
+// database of handwritten digits). Ink is every pixel that is lighter or darker than the mean of
+// the border. The result is light on dark, or dark on light where dark is false.
 func centred(img image.Image, side int, dark bool) (*image.Gray, error) {
 	if size := img.Bounds().Size(); max(size.X, size.Y) > mostDrawn {
 		return nil, fmt.Errorf("%d×%d pixels, and drawings of at most %d×%d are taken", size.X, size.Y, mostDrawn, mostDrawn)
 	}
-	// How much each pixel differs from the mean of the border, and the box around the pixels that count
-	// as ink.
+	// Compute how much each pixel differs from the mean of the border, and the box around the pixels
+	// that count as ink.
 	b := img.Bounds()
 	ink := image.NewGray(image.Rect(0, 0, b.Dx(), b.Dy()))
 	// Transparent pixels are black.
@@ -80,7 +80,7 @@ func centred(img image.Image, side int, dark bool) (*image.Gray, error) {
 	// first one right of and below the middle.
 	middle := float64(side)/2 + 0.5
 	dx, dy := int(math.Round(middle-x)), int(math.Round(middle-y))
-	// A lopsided drawing stays inside.
+	// Keep a lopsided drawing inside the picture.
 	dx = min(max(dx, 0), side-small.Rect.Dx())
 	dy = min(max(dy, 0), side-small.Rect.Dy())
 	out := image.NewGray(image.Rect(0, 0, side, side))

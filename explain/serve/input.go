@@ -23,14 +23,14 @@ import (
 // An input is what a request asks about.
 type input struct {
 	subject
-	rows *funcgp.Rows // one
+	rows *funcgp.Rows // exactly one row
 }
 
-// decodeBytes bounds the memory that decoding a picture or a table may take; a picture
-// of so many bytes has 4 million pixels.
+// decodeBytes bounds the memory that decoding a picture or a table may take. A picture of this size
+// has 4 million pixels.
 const decodeBytes = 64 << 20
 
-// input reads what a request asks about, and remembers it there.
+// input reads the input that a request asks about, and stores its rows in r.scored.
 func (s *service) input(ctx context.Context, r *request) (in *input, err error) {
 	switch {
 	case r.inputs() != 1:
@@ -64,7 +64,7 @@ func (s *service) input(ctx context.Context, r *request) (in *input, err error) 
 	return in, err
 }
 
-// testRow is a row of the test data.
+// testRow returns the input that is a row of the test data.
 func (s *service) testRow(ctx context.Context, row int) (*input, error) {
 	rows, err := s.front.TestRows(ctx, row)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *service) testRow(ctx context.Context, row int) (*input, error) {
 	return in, s.show(ctx, in)
 }
 
-// values is an input given as numbers.
+// values returns the input that is given as numbers.
 func (s *service) values(ctx context.Context, list []float64) (*input, error) {
 	if want := s.elements(); len(list) != want {
 		return nil, refusef(unprocessable, "bad_values", "{values}: %d numbers, but an input has %d (shape %v)", len(list), want, s.info.InputShape)
@@ -83,7 +83,8 @@ func (s *service) values(ctx context.Context, list []float64) (*input, error) {
 	return s.one(ctx, "values", rows, err)
 }
 
-// several are the rows of a request: numbers of JSON, or a .npy file, which may take so many bytes.
+// several returns the rows of a request, given as numbers in JSON or as a .npy file. The file may take at most that
+// many bytes.
 func (s *service) several(ctx context.Context, r *request, most int64) (*funcgp.Rows, error) {
 	if r.Rows != nil {
 		return s.numbers(ctx, r.Rows)
@@ -91,13 +92,13 @@ func (s *service) several(ctx context.Context, r *request, most int64) (*funcgp.
 	return s.file(ctx, r.Array, "", most)
 }
 
-// table is an input given as a CSV file.
+// table returns the input that is given as a CSV file.
 func (s *service) table(ctx context.Context, text string) (*input, error) {
 	file := []byte(text)
 	if bytes.IndexByte(file, 0) >= 0 || bytes.HasPrefix(file, []byte{0x1f, 0x8b}) {
 		return nil, refusef(unprocessable, "bad_table", "{table}: it is no text; send the rows uncompressed, or a picture")
 	}
-	// One row and its header, with room for columns that are not used and decimal commas.
+	// Allow one row and its header, with room for unused columns and decimal commas.
 	most, cells := 8*(s.elements()+1000), 1
 	for _, end := range []string{",", ";", "\t", "\n"} {
 		cells += strings.Count(text, end)
@@ -109,7 +110,7 @@ func (s *service) table(ctx context.Context, text string) (*input, error) {
 	return s.one(ctx, "table", rows, err)
 }
 
-// picture is an input given as a PNG or JPEG file.
+// picture returns the input that is given as a PNG or JPEG file.
 func (s *service) picture(ctx context.Context, r *request) (*input, error) {
 	if !picture.Is(r.Picture) {
 		return nil, refusef(unprocessable, "bad_picture", "{picture}: it is neither PNG nor JPEG")
@@ -141,7 +142,7 @@ func (s *service) picture(ctx context.Context, r *request) (*input, error) {
 	return in, err
 }
 
-// drawn is the side of the square grey pictures that may be drawn.
+// drawn returns the side of the pictures that may be drawn, or an error if inputs are not square grey pictures.
 func (s *service) drawn() (int, error) {
 	shape := s.info.InputShape
 	n := len(shape)
@@ -151,7 +152,7 @@ func (s *service) drawn() (int, error) {
 	return shape[n-1], nil
 }
 
-// elements is the number of numbers of an input.
+// elements returns the number of elements of an input.
 func (s *service) elements() int {
 	n := 1
 	for _, d := range s.info.InputShape {
@@ -160,10 +161,10 @@ func (s *service) elements() int {
 	return n
 }
 
-// theInput is what messages call the input of a request.
+// theInput is the name of a request's input in messages.
 const theInput = "the input"
 
-// numbers are rows of JSON. Their grey levels are whole numbers, which shares of 1 are not.
+// numbers returns rows that are given as numbers in JSON. Grey levels must be whole numbers from 0 to 255.
 func (s *service) numbers(ctx context.Context, x *mat.Dense) (*funcgp.Rows, error) {
 	if s.front.GreyLevels() {
 		for i := range x.RawMatrix().Rows {
@@ -181,12 +182,12 @@ func (s *service) numbers(ctx context.Context, x *mat.Dense) (*funcgp.Rows, erro
 	return rows.Called(theInput), nil
 }
 
-// file reads rows from a picture, table or array into at most so many bytes.
+// file reads rows from a picture, table or array. It takes at most most bytes of memory.
 func (s *service) file(ctx context.Context, file []byte, invert string, most int64) (*funcgp.Rows, error) {
 	return s.front.Read(ctx, bytes.NewReader(file), &funcgp.ReadOptions{Name: theInput, Invert: invert, MaxBytes: most})
 }
 
-// badInput is the error of rows that a member of the request has, which may be nil.
+// badInput returns the refusal for an error in the rows of a member of the request; err may be nil.
 func badInput(member string, err error) error {
 	if err == nil || interrupted(err) {
 		return err
@@ -196,7 +197,8 @@ func badInput(member string, err error) error {
 	return bad
 }
 
-// one is the one row of a member of the request, which came with err.
+// one returns the input for rows, which a member of the request gave and which must be a single row. err is the
+// error with which they were read.
 func (s *service) one(ctx context.Context, member string, rows *funcgp.Rows, err error) (*input, error) {
 	if err != nil {
 		return nil, badInput(member, err)
@@ -211,7 +213,7 @@ func (s *service) one(ctx context.Context, member string, rows *funcgp.Rows, err
 	return in, s.show(ctx, in)
 }
 
-// show fills in how an input looks.
+// show fills in the picture or the feature values of an input.
 func (s *service) show(ctx context.Context, in *input) error {
 	p, err := in.rows.Shown(ctx, 0)
 	if err != nil {
@@ -237,7 +239,7 @@ func pngOf(p result.Picture) (pngFile, error) {
 	return b.Bytes(), nil
 }
 
-// removed refuses training rows that a request cannot take out.
+// removed refuses training rows that a request cannot leave out.
 func (s *service) removed(rows []int) error {
 	if len(rows) > mostRemoved {
 		return refusef(unprocessable, "bad_without", "{without}: %d rows; take out at most %d at a time", len(rows), mostRemoved)

@@ -20,39 +20,39 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// Bounds of a request.
+// Defaults and bounds of a request.
 const (
-	defaultTerms = 8   // of each side, where a request does not say
+	defaultTerms = 8   // of each side, unless a request says otherwise
 	mostTerms    = 100 // of each side
-	mostRemoved  = 200 // training examples that are taken out at a time
+	mostRemoved  = 200 // training examples that are left out at a time
 	mostListed   = 200 // test rows that are listed at a time
 )
 
 // A request asks about one input, by one of Row, Values, Picture and Table; or about several, by Rows or Array.
 type request struct {
 	Row     *int       `json:"row"`     // number of a test row in the original file
-	Values  []float64  `json:"values"`  // D numbers: features in the units of the data, in JSON also by the names of their columns, or grey levels from 0 to 255
+	Values  []float64  `json:"values"`  // D numbers: grey levels from 0 to 255, or features in the units of the data, which JSON may give by column name
 	Picture []byte     `json:"picture"` // a PNG or JPEG file, base64 in JSON
 	Table   *string    `json:"table"`   // a CSV file of one row
-	Rows    *mat.Dense `json:"rows"`    // in JSON lists of D numbers as Values
+	Rows    *mat.Dense `json:"rows"`    // a list of rows, each given as Values
 	Array   []byte     `json:"-"`       // rows as a .npy file
 
-	Fit    string `json:"fit"`    // of a picture: frame, the default, keeps all of it, ink centres what is drawn on it
-	Invert string `json:"invert"` // of a picture: auto, the default, yes or no
+	Fit    string `json:"fit"`    // for a picture: frame (the default) keeps all of it, ink centres what is drawn on it
+	Invert string `json:"invert"` // for a picture: auto (the default), yes or no
 
 	Top       *int     `json:"top"`       // terms to list of each side
 	Contrast  []string `json:"contrast"`  // two classes, or outputs of a regression
 	Output    *int     `json:"output"`    // output to explain
-	Without   []int    `json:"without"`   // training rows to take out
-	Flip      bool     `json:"flip"`      // look for few training rows without which the class is another
-	Influence bool     `json:"influence"` // tell what each listed row does together with many
-	Coverage  *float64 `json:"coverage"`  // probability with which an interval or a set of classes is to hold the target
+	Without   []int    `json:"without"`   // training rows to leave out
+	Flip      bool     `json:"flip"`      // look for few training rows whose removal changes the class
+	Influence bool     `json:"influence"` // compute explain.Term.Influence of each listed row
+	Coverage  *float64 `json:"coverage"`  // probability with which an interval or a set of classes shall contain the target
 
-	page   bool         // answer with a page
-	scored *funcgp.Rows // what it asked about, once that is read
+	page   bool         // whether to answer with an HTML page
+	scored *funcgp.Rows // the rows it asks about, once they are read
 }
 
-// inputs is how many inputs the request names.
+// inputs returns how many of the members that give inputs the request has.
 func (ask *request) inputs() (n int) {
 	for _, given := range []bool{ask.Row != nil, ask.Values != nil, ask.Picture != nil, ask.Table != nil, ask.Rows != nil, ask.Array != nil} {
 		if given {
@@ -62,10 +62,9 @@ func (ask *request) inputs() (n int) {
 	return n
 }
 
-// decode reads one JSON object and nothing else. It reads numbers and names one by one, and
-// stops at the first that no request may have, so that it takes memory for what a request
-// may have and not for what the body has. An input has d numbers, which have names where there are columns, and there
-// are at most so many rows.
+// decode reads one JSON object and nothing else. It reads numbers and names one by one and stops at the first invalid
+// one, so that its memory is bounded by what a request may contain and not by the size of the body. An input has d
+// numbers, with names if there are columns; the request has at most most rows.
 func (ask *request) decode(body []byte, columns []string, d, most int) error {
 	j := json.NewDecoder(bytes.NewReader(body))
 	bad := func(err error) error {
@@ -150,7 +149,7 @@ func (ask *request) decode(body []byte, columns []string, d, most int) error {
 }
 
 // decodeNamed reads the rest of an object that has a number for each of these columns, and returns them in the order of
-// the columns. Errors begin with where it is in the request, which names the member.
+// the columns. Errors begin with where, the place of the object in the request, which names the member.
 func decodeNamed(j *json.Decoder, columns []string, where option.Text) ([]float64, error) {
 	member := where.Named()[0]
 	bad := func(format string, a ...any) error {
@@ -248,7 +247,7 @@ func decodeRows(j *json.Decoder, columns []string, d, most int) (*mat.Dense, err
 	return mat.NewDense(n, d, x), err
 }
 
-// decodeList reads a list of at most so many elements, or null as nil.
+// decodeList reads a list of at most most elements; null gives nil.
 func decodeList[T any](j *json.Decoder, most int, tooMany *refusal) ([]T, error) {
 	begin, err := j.Token()
 	if err != nil || begin == nil {
@@ -281,21 +280,21 @@ func decodeListFrom[T any](j *json.Decoder, begin json.Token, most int, tooMany 
 type subject struct {
 	Split string `json:"split"` // test or valid; request for an input of the caller's own
 	result.NamedRow
-	Notes   []string       `json:"notes,omitempty"`   // what was done to a picture to fit it to the network
-	Picture string         `json:"picture,omitempty"` // of the input as the network takes it: a data URL of a PNG
+	Notes   []string       `json:"notes,omitempty"`   // how a picture was changed to fit the network
+	Picture string         `json:"picture,omitempty"` // the input as the network takes it, as a data URL of a PNG
 	Values  []result.Float `json:"values,omitempty"`  // features, in the order of the columns of /v1/model
 }
 
-// A prediction answers /v1/predict.
+// A prediction is the answer of /v1/predict for one input.
 type prediction struct {
 	Schema     string            `json:"schema"`
 	Input      subject           `json:"input"`
 	Classes    []string          `json:"classes,omitempty"` // names in the order of the probabilities; none for a regression
-	Labels     []string          `json:"labels,omitempty"`  // the same of labels of which a row has any number; else none
+	Labels     []string          `json:"labels,omitempty"`  // names of labels if a row may have any number of them; else none
 	Prediction result.Prediction `json:"prediction"`
 }
 
-// An explanation answers /v1/explain.
+// An explanation is the answer of /v1/explain.
 type explanation struct {
 	prediction
 	Score   score    `json:"score"`
@@ -307,13 +306,13 @@ type explanation struct {
 	SmallestFlip *result.SmallestFlip `json:"smallest_flip,omitempty"`
 }
 
-// A score says what the scores of an explanation are.
+// A score explains the scores of an explanation to a reader.
 type score struct {
 	Title    string `json:"title"`    // in a few words, what is explained
-	Says     string `json:"says"`     // in one sentence
-	Quantity string `json:"quantity"` // what the scores add up to
+	Says     string `json:"says"`     // what a score is, in a sentence or two
+	Quantity string `json:"quantity"` // the quantity that the scores add up to
 	Unit     string `json:"unit"`
-	Positive string `json:"positive"` // what a positive score speaks for
+	Positive string `json:"positive"` // the outcome that a positive score speaks for
 	Negative string `json:"negative"`
 }
 
@@ -329,11 +328,11 @@ type term struct {
 	result.NamedRow
 	Value      result.Float   `json:"value"`               // C(x*,x_i) b_i (E14), with the sign of the score
 	Removal    result.Float   `json:"removal"`             // change of the quantity on leaving the example out (E15)
-	Influence  *result.Float  `json:"influence,omitempty"` // the quantity with the example less without it, the others at half of their weight (E23); nil unless asked for
+	Influence  *result.Float  `json:"influence,omitempty"` // the quantity with the example minus without it, the others at half weight (E23); nil unless asked for
 	Similarity result.Float   `json:"similarity"`          // posterior correlation with the input
 	Values     []result.Float `json:"values,omitempty"`
 
-	// Those of explain.Term.
+	// As the fields of explain.Term.
 	SD              *result.Float `json:"sd,omitempty"`
 	Distinguishable *bool         `json:"distinguishable,omitempty"`
 }
@@ -341,29 +340,29 @@ type term struct {
 // A without is the prediction without some training examples.
 type without struct {
 	Rows            []int          `json:"rows"`  // of the original file
-	Order           string         `json:"order"` // refit: of the linearized model without them; first: sum of what each changes to first order
+	Order           string         `json:"order"` // refit: the linearized model is refitted without them; first: the first-order changes are added up
 	Mean            []result.Float `json:"mean"`
-	Class           result.Float   `json:"class"` // of the largest output; null for a regression
+	Class           result.Float   `json:"class"` // label of the class of the largest output; null for a regression
 	ClassName       string         `json:"class_name,omitempty"`
-	ClassBefore     string         `json:"class_before,omitempty"` // the class of the same mean with them
+	ClassBefore     string         `json:"class_before,omitempty"` // the class with the examples, computed from the mean as well
 	Probability     []result.Float `json:"probability"`            // null for a regression
 	ProbabilitySD   []result.Float `json:"probability_sd"`
-	ObservationMean []result.Float `json:"observation_mean,omitempty"` // of a regression
+	ObservationMean []result.Float `json:"observation_mean,omitempty"` // regression only
 }
 
 // A question is the number that is explained.
 type question struct {
-	sign float64 // −1 where a positive output speaks against what the score is of
+	sign float64 // −1 if a positive output speaks against the outcome that positive scores speak for
 	score
 }
 
-// odds says that the scores are of the log-odds of one class against another.
+// odds sets the texts for scores that add up to the log-odds of one class against another.
 func (q *question) odds(plus, minus string, n int) {
 	q.score = score{Title: fmt.Sprintf("Why %s rather than %s", plus, minus), Quantity: fmt.Sprintf("log-odds of %s against %s", plus, minus), Unit: "nats", Positive: "for " + plus, Negative: "for " + minus}
 	q.Says = fmt.Sprintf("A score is what one training example adds to the log-odds of %s against %s, in nats: positive speaks for %s, negative for %s. The scores of all %s examples, the prior mean and the remainder add up to the network's log-odds.", plus, minus, plus, minus, job.Count(n))
 }
 
-// outputName is the class, label or target of an output, or its number.
+// outputName returns the name of the class, label or target of an output, or the output's number.
 func (s *service) outputName(k int) string {
 	for _, names := range [][]string{s.info.Classes, s.outputs} {
 		if k < len(names) {
@@ -386,7 +385,7 @@ func (q *question) sum(o *funcgp.Output, n int) sum {
 	return sum{result.NetworkSum{Network: f(o.Network), PriorMean: f(o.PriorMean), ContributionSum: f(o.ContributionSum), Remainder: f(o.Network - o.PriorMean - o.ContributionSum)}, n}
 }
 
-// terms are a list as JSON shows it.
+// terms returns a list of contributions in the form of the JSON.
 func (s *service) terms(ctx context.Context, q *question, list []funcgp.Contribution) ([]term, error) {
 	out := make([]term, len(list))
 	var err error

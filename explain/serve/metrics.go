@@ -14,7 +14,7 @@ import (
 // latencies are the upper ends of the buckets of request times, in seconds.
 var latencies = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 
-// counts are what /metrics shows.
+// counts holds the numbers that /metrics shows.
 type counts struct {
 	panics atomic.Int64
 
@@ -23,13 +23,13 @@ type counts struct {
 	times    map[string]*histogram // by path
 }
 
-// answered are requests for a path with a status.
+// answered identifies requests by path and status.
 type answered struct {
 	path   string
 	status int
 }
 
-// A histogram counts times by bucket; each bucket holds the counts of the buckets before.
+// A histogram counts times by bucket. Buckets are cumulative: each also counts the times in the buckets before it.
 type histogram struct {
 	buckets []int64
 	count   int64
@@ -79,8 +79,7 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	s.counts.write(w)
 }
 
-// write writes the counts of requests. The paths are the paths of the routes, so no label
-// needs escaping.
+// write writes the counts of requests. All paths come from routes, so no label needs escaping.
 func (c *counts) write(w io.Writer) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -11,21 +11,22 @@ import (
 	"github.com/funcgp/funcgp/internal/job"
 )
 
-// An htmlFile is a page.
+// An htmlFile is the text of an HTML page.
 type htmlFile string
 
-// pagePolicy lets a page use its own style and pictures, and nothing else.
+// pagePolicy is the Content-Security-Policy of the page of an explanation. It allows the page's own style and
+// pictures, and nothing else.
 const pagePolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// pages are what the pages of all explanations have in common, from the first one on.
+// pages caches what the pages of all explanations have in common.
 type pages struct {
 	mutex  sync.Mutex
-	origin *result.Origin // nil before
+	origin *result.Origin // nil before the first page
 	spread []float64
 }
 
-// page is an explanation as the page of gpexplain explain --html, with the prediction without training rows that a request
-// names.
+// page returns an explanation as an HTML page, as gpexplain explain --html writes it. If the request names training
+// rows to leave out, the page has the prediction without them.
 func (s *service) page(ctx context.Context, r *request, in *input, x *funcgp.Explanation) (htmlFile, error) {
 	if len(r.Without) > 0 {
 		if !s.refits {
@@ -58,7 +59,7 @@ func (s *service) page(ctx context.Context, r *request, in *input, x *funcgp.Exp
 	return htmlFile(b.String()), unread
 }
 
-// origin is what a page says of where its numbers come from, and the spread of the features.
+// origin returns what a page says about where its numbers come from, and the standard deviations of the features.
 func (s *service) origin(ctx context.Context) (from result.Origin, spread []float64, err error) {
 	c := &s.pages
 	c.mutex.Lock()

@@ -26,13 +26,13 @@ var static embed.FS
 //go:embed openapi.json
 var OpenAPI []byte
 
-// A route is a path and what answers it.
+// A route is a method and path with the function that answers it.
 type route struct {
 	method, path string
 	handle       func(s *Server, w http.ResponseWriter, r *http.Request)
 }
 
-// routes are all that the server answers; openapi.json describes them.
+// routes lists all paths that the server answers; openapi.json describes them.
 var routes = []route{
 	{"GET", "/", file("index.html", "text/html; charset=utf-8")},
 	{"GET", "/static/app.js", file("app.js", "text/javascript; charset=utf-8")},
@@ -46,7 +46,7 @@ var routes = []route{
 	{"GET", "/metrics", (*Server).metrics},
 	{"GET", "/openapi.json", func(_ *Server, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(OpenAPI) // whoever asked may be gone
+		_, _ = w.Write(OpenAPI) // the client may have disconnected
 	}},
 	{"GET", "/v1/version", func(s *Server, w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, 200, version{s.options.Version, 1, os.Getpid()})
@@ -71,7 +71,7 @@ var routes = []route{
 	{"POST", "/v1/explain", computed(func(ctx context.Context, s *service, r *request) (any, error) { return s.explain(ctx, r) })},
 }
 
-// routes is the handler of all paths.
+// routes returns the handler of all paths.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	for _, rt := range routes {
@@ -92,7 +92,7 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-// routeOf is the path of the route that answered a request, or other.
+// routeOf returns the path of the route that answered a request, or "other".
 func routeOf(r *http.Request) string {
 	switch r.Pattern {
 	case "", "/":
@@ -116,17 +116,17 @@ func file(name, kind string) func(*Server, http.ResponseWriter, *http.Request) {
 		}
 		w.Header().Set("Content-Type", kind)
 		w.Header().Set("Cache-Control", "no-cache")
-		_, _ = w.Write(b) // whoever asked may be gone
+		_, _ = w.Write(b) // the client may have disconnected
 	}
 }
 
-// begin returns the service, whose posterior stays open until end is called, or why there is none.
+// begin returns the service, whose posterior stays open until end is called, or an error if there is no service.
 func (s *Server) begin() (v *service, end func(), err error) {
 	for v = s.service.Load(); v != nil; {
 		if end, err = v.front.Hold(); err == nil {
 			return v, end, nil
 		}
-		was := v // closed, perhaps since another took its place
+		was := v // it is closed, perhaps because Ready replaced it
 		if v = s.service.Load(); v == was {
 			break
 		}
@@ -136,7 +136,7 @@ func (s *Server) begin() (v *service, end func(), err error) {
 	return nil, nil, r
 }
 
-// by answers by the service, and by the next one where its posterior is closed meanwhile.
+// by calls do with the service. If the posterior is closed meanwhile, it calls do again with the next service.
 func (s *Server) by(do func(v *service) (any, error)) (any, error) {
 	for {
 		v, end, err := s.begin()
@@ -144,7 +144,7 @@ func (s *Server) by(do func(v *service) (any, error)) (any, error) {
 			return nil, err
 		}
 		object, err := func() (any, error) {
-			defer end() // before a slow client takes the answer
+			defer end() // release the posterior before a slow client reads the answer
 			return do(v)
 		}()
 		if !errors.Is(err, funcgp.ErrClosed) {
@@ -153,7 +153,7 @@ func (s *Server) by(do func(v *service) (any, error)) (any, error) {
 	}
 }
 
-// unready is why there is no service; nil where there is one.
+// unready returns an error if there is no service.
 func (s *Server) unready() error {
 	_, end, err := s.begin()
 	if err == nil {
@@ -162,7 +162,7 @@ func (s *Server) unready() error {
 	return err
 }
 
-// answers answers with what a method of the service returns.
+// answers returns a handler that answers with what do returns.
 func answers(do func(s *service, r *http.Request) (any, error)) func(*Server, http.ResponseWriter, *http.Request) {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) {
 		object, err := s.by(func(v *service) (any, error) { return do(v, r) })
@@ -170,7 +170,7 @@ func answers(do func(s *service, r *http.Request) (any, error)) func(*Server, ht
 	}
 }
 
-// computed answers a request that takes its turn.
+// computed returns a handler that answers with what do returns, within the limits of the gate.
 func computed(do func(ctx context.Context, s *service, r *request) (any, error)) func(*Server, http.ResponseWriter, *http.Request) {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) {
 		object, err := s.compute(w, r, do)
@@ -182,8 +182,8 @@ func (s *Server) compute(w http.ResponseWriter, r *http.Request, do func(ctx con
 	if err := s.unready(); err != nil {
 		return nil, err
 	}
-	// The type of a body: JSON, or a picture, table or array as it is with the other members as
-	// parameters of the address. A body that is compressed or not in UTF-8 is refused.
+	// Find the type of the body: JSON, or a bare picture, table or array, whose other members are
+	// parameters of the URL. A body that is compressed or not in UTF-8 is refused.
 	for _, code := range r.Header.Values("Content-Encoding") {
 		if !strings.EqualFold(code, "identity") {
 			return nil, refusef(http.StatusUnsupportedMediaType, "bad_encoding", "Content-Encoding %q; send the body uncompressed", code)
@@ -202,7 +202,7 @@ func (s *Server) compute(w http.ResponseWriter, r *http.Request, do func(ctx con
 		return nil, err
 	}
 	defer release()
-	// Let a request in, or refuse it where too many are inside already.
+	// Refuse the request if too many are waiting or running.
 	g := s.gate
 	if g.inside.Add(1) > g.most {
 		g.inside.Add(-1)
@@ -213,14 +213,14 @@ func (s *Server) compute(w http.ResponseWriter, r *http.Request, do func(ctx con
 	defer g.inside.Add(-1)
 	ctx, cancel := context.WithTimeout(r.Context(), computeTime)
 	defer cancel()
-	// Wait until it may be computed.
+	// Wait until the request may be computed.
 	select {
 	case g.running <- struct{}{}:
 		defer func() { <-g.running }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	// What a body becomes may be larger than the body, so that it is made within a turn.
+	// Decode the body only now, since the decoded request may take more memory than the body.
 	object, err := s.by(func(v *service) (any, error) {
 		ask, err := v.asked(r, kind, body)
 		if err != nil {
@@ -245,7 +245,7 @@ func (s *Server) compute(w http.ResponseWriter, r *http.Request, do func(ctx con
 	return object, nil
 }
 
-// asked reads the request of a body of a type.
+// asked decodes a body of the given type into a request.
 func (s *service) asked(r *http.Request, kind string, body []byte) (ask *request, err error) {
 	ask = new(request)
 	_, ask.page = accepts(r, "text/html")
@@ -266,7 +266,7 @@ func (s *service) asked(r *http.Request, kind string, body []byte) (ask *request
 	return ask, ask.parameters(r)
 }
 
-// accepts tells whether a request names a type that it accepts, and its parameters.
+// accepts tells whether the Accept header names a type, and returns the parameters of the type.
 func accepts(r *http.Request, kind string) (parameters map[string]string, ok bool) {
 	for one := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
 		if name, more, err := mime.ParseMediaType(one); err == nil && name == kind {
@@ -279,10 +279,10 @@ func accepts(r *http.Request, kind string) (parameters map[string]string, ok boo
 // npyType is the type of a .npy file.
 const npyType = "application/x-npy"
 
-// kinds are the types of bodies.
+// kinds lists the accepted types of bodies.
 var kinds = []string{"application/json", "image/png", "image/jpeg", "text/csv", npyType, "application/octet-stream"}
 
-// queryOf are the parameters of an address. All must be well formed.
+// queryOf returns the parameters of the URL, or an error if one is malformed.
 func queryOf(r *http.Request) (url.Values, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -291,7 +291,7 @@ func queryOf(r *http.Request) (url.Values, error) {
 	return query, nil
 }
 
-// parameters reads the members that an address may have.
+// parameters reads the members of a request that are given as parameters of the URL.
 func (ask *request) parameters(r *http.Request) error {
 	number := func(name, text string, into *int) error {
 		n, err := strconv.Atoi(text)
@@ -349,10 +349,10 @@ func (ask *request) parameters(r *http.Request) error {
 	return nil
 }
 
-// errNoRow is the error of a number that no row has.
+// errNoRow says that no row has the requested number.
 var errNoRow = errors.New("there is no such row")
 
-// shown returns the picture of a row.
+// shown returns a handler that answers with the picture of the row that find returns.
 func shown(find func(ctx context.Context, s *service, row int) (result.Picture, error)) func(*service, *http.Request) (any, error) {
 	return func(s *service, r *http.Request) (any, error) {
 		row, err := strconv.Atoi(r.PathValue("row"))
@@ -370,14 +370,14 @@ func shown(find func(ctx context.Context, s *service, row int) (result.Picture, 
 	}
 }
 
-// A version says whose answers these are, before the posterior is ready too.
+// A version is the answer of /v1/version, which is available before the posterior is ready.
 type version struct {
 	Version string `json:"version"` // of the program
 	API     int    `json:"api"`     // of the paths below /v1
 	PID     int    `json:"pid"`     // of the process
 }
 
-// A model describes what the server answers from.
+// A model is the answer of /v1/model: it describes the network, the data and the posterior.
 type model struct {
 	Schema  string   `json:"schema"`
 	Version string   `json:"version"`
@@ -385,7 +385,7 @@ type model struct {
 	Data    string   `json:"data"`
 	Classes []string `json:"classes,omitempty"` // in the order of the probabilities; none for a regression
 	Labels  []string `json:"labels,omitempty"`  // the same of labels of which a row has any number; else none
-	Target  string   `json:"target,omitempty"`  // of a regression
+	Target  string   `json:"target,omitempty"`  // name of the target of a regression
 	Shape   []int    `json:"shape"`             // of an input
 	Columns []string `json:"columns,omitempty"` // names of features; none for pictures
 	Images  bool     `json:"images"`
@@ -398,12 +398,12 @@ type model struct {
 	Refit  bool         `json:"refit"`
 	Scale  result.Float `json:"scale"` // by which calibration multiplies the covariance; null without one
 
-	Temperature result.Float   `json:"temperature"`     // the same of the outputs of classes
-	Shift       []result.Float `json:"shift,omitempty"` // what calibration adds to the outputs before
+	Temperature result.Float   `json:"temperature"`     // factor by which calibration multiplies the outputs of classes
+	Shift       []result.Float `json:"shift,omitempty"` // added to the outputs before the temperature
 
 	Warnings result.Warnings `json:"warnings"`
 
-	Orders map[string]string `json:"orders"` // what the kinds of a prediction without examples mean, in a sentence
+	Orders map[string]string `json:"orders"` // a sentence on each way to predict without some examples
 }
 
 func (s *service) model() *model {
@@ -426,11 +426,11 @@ func (s *service) model() *model {
 	return m
 }
 
-// rows are test rows in the order of the file.
+// rows is the answer of /v1/rows: test rows in the order of the file.
 type rows struct {
 	Schema string            `json:"schema"`
-	From   int               `json:"from"`  // position of the first among all
-	Total  int               `json:"total"` // number of all
+	From   int               `json:"from"`  // position of the first row among all test rows
+	Total  int               `json:"total"` // number of all test rows
 	Rows   []result.NamedRow `json:"rows"`
 }
 

@@ -20,28 +20,28 @@ import (
 type Options struct {
 	Hosts   []string // names, beside localhost and addresses, that the Host header may have; "*" is any
 	Running int      // requests that are computed at a time; default GOMAXPROCS
-	Waiting int      // requests that wait for it, with their whole bodies; default 128
-	Version string   // of the program, as /v1/version and /v1/model show it; default funcgp
-	Command []string // arguments of the program, from which pages have its command line; nil for none
+	Waiting int      // requests that wait for their turn, with their whole bodies in memory; default 128
+	Version string   // version of the program, as /v1/version and /v1/model show it; default funcgp
+	Command []string // arguments of the program, from which pages show its command line; nil for none
 	Token   string   // that every request must have as its bearer token; "" for none
-	Python  bool     // refusals name arguments of the package of Python in place of flags and members
-	// Failed is told of a request that panicked; nil for nobody.
+	Python  bool     // whether refusals name arguments of the Python package in place of members
+	// Failed, if not nil, is called with a description of each request whose handler panicked.
 	Failed func(what string)
 	// Decisions gets a line of JSON for each answer of /v1/predict and /v1/explain, in one Write before the answer is
-	// given: a result.Record with the date, and path, the rows as they were scored, and the answer. After an
-	// error of Write the answer is not given. nil logs nothing.
+	// given: a result.Record with the date, the path, the rows as they were scored, and the answer. If Write returns
+	// an error, the answer is not given. nil logs nothing.
 	Decisions io.Writer
 }
 
 const (
 	headerTime  = 5 * time.Second  // to read the header of a request
-	readTime    = 20 * time.Second // to read all of it, where no body is expected
-	computeTime = 30 * time.Second // to answer it, once it was read
-	writeTime   = 2 * time.Minute  // from the header's end to the last byte of the answer
+	readTime    = 20 * time.Second // to read all of a request without a body
+	computeTime = 30 * time.Second // to compute the answer of a request that was read
+	writeTime   = 2 * time.Minute  // from the end of the header to the last byte of the answer
 	idleTime    = 2 * time.Minute  // between requests of a connection
 	stopTime    = 15 * time.Second // to answer running requests when the server stops
-	headerBytes = 16 << 10         // of the header of a request
-	bodyBytes   = 8 << 20          // of its body
+	headerBytes = 16 << 10         // largest header of a request
+	bodyBytes   = 8 << 20          // largest body of a request
 )
 
 // A Server answers over HTTP. It may be mounted at any path by http.StripPrefix. Until Ready, and after the posterior is
@@ -56,13 +56,13 @@ type Server struct {
 	handler http.Handler
 }
 
-// Handler returns a Server that answers by a posterior. The options may be nil.
+// Handler returns a Server that answers questions about a posterior. The options may be nil.
 func Handler(ctx context.Context, p *funcgp.Posterior, o *Options) (http.Handler, error) {
 	s := NewServer(o)
 	return s, s.Ready(ctx, p)
 }
 
-// NewServer returns a server of nothing yet. The options may be nil.
+// NewServer returns a server that has no posterior yet; see Ready. The options may be nil.
 func NewServer(o *Options) *Server {
 	if o == nil {
 		o = &Options{}
@@ -83,8 +83,8 @@ func NewServer(o *Options) *Server {
 	return s
 }
 
-// Ready lets the server answer by a posterior, once what does not depend on a request is computed. Requests that
-// begin later have it, and those under way end with the one before, whose Close waits for them.
+// Ready computes what does not depend on a request and then makes the server answer from this posterior. Later
+// requests use it. Requests under way finish with the previous posterior, whose Close waits for them.
 func (s *Server) Ready(ctx context.Context, posterior *funcgp.Posterior) error {
 	release, err := posterior.Hold()
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *Server) Ready(ctx context.Context, posterior *funcgp.Posterior) error {
 	}
 	v.refits = v.info.Method == "exact" || v.info.Method == "kept"
 	if v.tests, err = posterior.TestRows(ctx); err != nil {
-		v.tests = nil // there is none, or none of these classes
+		v.tests = nil // there are no test rows, or they have other classes
 	}
 	if s.options.Decisions != nil {
 		if v.record, err = posterior.Record(ctx); err != nil {
@@ -126,9 +126,9 @@ func (s *Server) Ready(ctx context.Context, posterior *funcgp.Posterior) error {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// Serve lets an HTTP server, whose handler the caller sets, answer on l until ctx is done. Then it takes no more
-// requests, and returns once those that run are answered, or after 15 seconds. It sets the server's bounds on slow
-// clients.
+// Serve lets an HTTP server, whose handler the caller sets, answer on l until ctx is done. Then it accepts no more
+// requests, and returns when the running ones are answered, or after 15 seconds. It sets the server's timeouts
+// against slow clients.
 func Serve(ctx context.Context, server *http.Server, l net.Listener) error {
 	server.ReadHeaderTimeout, server.ReadTimeout, server.WriteTimeout, server.IdleTimeout = headerTime, readTime, writeTime, idleTime
 	server.MaxHeaderBytes, server.DisableGeneralOptionsHandler = headerBytes, true
@@ -147,13 +147,13 @@ func Serve(ctx context.Context, server *http.Server, l net.Listener) error {
 		}
 		return errors.Join(fmt.Errorf("serve: some requests were still running %v after the server was told to stop", stopTime), server.Close())
 	}
-	<-stopped // l is closed, also where the server was told to stop before it had begun
+	<-stopped // l is closed now, even if Shutdown was called before Serve had begun
 	return nil
 }
 
-// A gate lets some requests be computed at a time, and some more wait.
+// A gate bounds how many requests are computed at a time, and how many wait.
 type gate struct {
 	running chan struct{}
-	inside  atomic.Int64 // that wait or run
+	inside  atomic.Int64 // number of requests that wait or run
 	most    int64
 }

@@ -13,31 +13,31 @@ import (
 	"github.com/funcgp/funcgp/internal/job"
 )
 
-// A service answers questions about one posterior. Several goroutines may use it.
+// A service answers questions about one posterior. It is safe for concurrent use.
 type service struct {
 	front *funcgp.Posterior
 
 	info     funcgp.Info
 	version  string          // of the program
-	record   result.Record   // of what is behind the posterior, where answers are logged
+	record   result.Record   // identifies model, data and posterior, if answers are logged
 	warnings result.Warnings // of the fit
 	outputs  []string        // names of the outputs of a regression, nil for none
-	tests    *funcgp.Rows    // kept test rows; nil where there are none
-	position map[int]int     // of training rows by their number in the file
-	most     int             // terms that may be listed of each side
+	tests    *funcgp.Rows    // test rows held in memory; nil for none
+	position map[int]int     // positions of training rows by their number in the file
+	most     int             // largest number of terms of each side that may be listed
 	dark     bool            // pictures are light on dark
-	refits   bool            // the posterior is fitted again without examples; else they are left out to first order alone
+	refits   bool            // whether the posterior can be refitted without examples; otherwise they are left out to first order
 
-	// serial is held by an explanation where the posterior does not yet know the variance of every training example, and
-	// so remembers those it computes.
+	// serial is locked during an explanation if the posterior does not yet know the variance of every training
+	// example and caches those that it computes.
 	serial *sync.Mutex
 
 	command []string // the arguments of the program, nil for none
 	pages   pages
 }
 
-// predictions predicts rows, with the regions of the coverage that a request may ask for. They have no names, which the
-// answer has beside them.
+// predictions predicts rows, with regions if the request asks for a coverage. The predictions have no class names;
+// the answer holds the names once.
 func (s *service) predictions(ctx context.Context, r *request, rows *funcgp.Rows) (list []funcgp.Prediction, err error) {
 	o := &funcgp.PredictOptions{}
 	if r.Coverage != nil {
@@ -55,7 +55,7 @@ func (s *service) predictions(ctx context.Context, r *request, rows *funcgp.Rows
 	return list, nil
 }
 
-// failed is why the posterior does not answer. The error of a context stays as it is.
+// failed returns the refusal for an error of the posterior. The error of a context is returned unchanged.
 func failed(err error) error {
 	if interrupted(err) {
 		return err
@@ -87,8 +87,8 @@ func (s *service) prediction(in *input, p *funcgp.Prediction) *prediction {
 	return &prediction{Schema: "funcgp/serve-predict/1", Input: in.subject, Classes: s.info.Classes, Labels: s.info.Labels, Prediction: *p}
 }
 
-// question is what a request asks to be explained: a contrast or an output, or by default why the predicted class rather
-// than the next most probable one, the first output of a regression, or the most probable label.
+// question returns what a request asks to be explained: a contrast or an output. The default is the predicted class
+// against the next most probable one, the first output of a regression, or the most probable label.
 func (s *service) question(r *request) (*funcgp.ExplainOptions, error) {
 	top := defaultTerms
 	if r.Top != nil {
@@ -175,7 +175,7 @@ func (s *service) explain(ctx context.Context, r *request) (any, error) {
 	return out, err
 }
 
-// about says what the scores of an explanation are.
+// about returns the texts that explain the scores of an explanation.
 func (s *service) about(x *funcgp.Explanation) *question {
 	q, main, names, n := &question{sign: 1}, x.Main(), s.info.Classes, s.info.Examples
 	switch {

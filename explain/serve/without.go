@@ -9,14 +9,14 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// orders say how a prediction without training examples is found.
+// orders explains to a reader the two ways to predict without training examples.
 var orders = map[string]string{
 	"refit": "This is the prediction, changed by what the linearized model changes by when it is fitted again without them.",
 	"first": "This is the sum of what leaving out each of them changes to first order, with the posterior covariance as it was.",
 }
 
-// predictWithout predicts an input had training rows not been there, by the best that there is for the posterior: a refit
-// of the linearized model, which its factor makes short, or a sum to first order.
+// predictWithout predicts an input as if training rows had not been there. It refits the linearized model if the
+// posterior has a factor that makes this fast, and otherwise adds up first-order changes.
 func (s *service) predictWithout(ctx context.Context, in *input, rows []int) (*funcgp.Prediction, error) {
 	predict := s.front.Without
 	if !s.refits {
@@ -33,7 +33,7 @@ func (s *service) predictWithout(ctx context.Context, in *input, rows []int) (*f
 	return &list[0], nil
 }
 
-// without says what would be predicted without training rows.
+// without returns what would be predicted without training rows.
 func (s *service) without(ctx context.Context, in *input, with *funcgp.Prediction, rows []int) (*without, error) {
 	p, err := s.predictWithout(ctx, in, rows)
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *service) without(ctx context.Context, in *input, with *funcgp.Predictio
 	return w, nil
 }
 
-// classOf is the label of the class of the largest output of a prediction.
+// classOf returns the label of the class of the largest output of a prediction.
 func (s *service) classOf(p *funcgp.Prediction) result.Float {
 	mean := make([]float64, len(p.Mean))
 	for i, v := range p.Mean {
