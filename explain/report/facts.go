@@ -78,16 +78,16 @@ func (v *view) facts() []factGroup {
 func (v *view) madeFrom() []fact {
 	p := v.page
 	r := &p.Record
-	list := []fact{{"Model", p.Model, digits(r.ModelSHA256)}, {"Data", p.Data, ""}}
+	list := []fact{{"Model", p.Model, checksumText(r.ModelSHA256)}, {"Data", p.Data, ""}}
 	for i, x := range r.Networks {
-		list = append(list, fact{fmt.Sprintf("Network %d", i+1), x.Name, digits(x.SHA256)})
+		list = append(list, fact{fmt.Sprintf("Network %d", i+1), x.Name, checksumText(x.SHA256)})
 	}
 	for i, x := range r.DataSHA256 {
 		if i == 0 && (len(r.DataSHA256) == 1 || x.Name == p.Data) {
-			list[1].Note = digits(x.SHA256)
+			list[1].Note = checksumText(x.SHA256)
 			continue
 		}
-		list = append(list, fact{"File of the data", x.Name, digits(x.SHA256)})
+		list = append(list, fact{"File of the data", x.Name, checksumText(x.SHA256)})
 	}
 	if n := p.Report.Fit.Examples; n > 0 {
 		list = append(list, fact{"Training rows", result.Count(n), "rows are numbered as in their file, from 0"})
@@ -132,8 +132,8 @@ func decisionFacts(r *result.Report, x *result.Scored) (list []fact) {
 	return list
 }
 
-// digits returns the text of a checksum, "" for none.
-func digits(sum string) string {
+// checksumText returns the text of a checksum, "" for none.
+func checksumText(sum string) string {
 	if sum == "" {
 		return ""
 	}

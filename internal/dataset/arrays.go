@@ -21,7 +21,7 @@ func isNumPyFile(path string) bool { return strings.EqualFold(filepath.Ext(path)
 
 func isArchive(path string) bool { return strings.EqualFold(filepath.Ext(path), ".npz") }
 
-// numpyError says in which file NumPy's data are wrong.
+// numpyError adds the name of the file to an error in NumPy data.
 func numpyError(file string, err error) error {
 	if err == nil || interrupted(err) {
 		return err
@@ -30,8 +30,8 @@ func numpyError(file string, err error) error {
 	return &Error{File: file, Problem: text, Remedy: option.Plain(remedy)}
 }
 
-// Names of the arrays of a .npz file, by what they hold. Those of a part have its
-// name at the end, or for the training part none.
+// Names of the arrays of a .npz file, by what they hold. The name of a part is appended to them,
+// except that it may be missing for the training part.
 var (
 	inputNames  = []string{"x", "X", "inputs", "features", "images", "data"}
 	targetNames = []string{"y", "Y", "targets", "labels", "target", "label"}
@@ -41,8 +41,8 @@ var (
 )
 
 // readArrays reads one part: its inputs, its targets if there are any, and the
-// names of its rows and columns. A part that the file lacks is empty, unless it is
-// the first.
+// names of its rows and columns. If the file lacks a part, the table is empty; lacking the first
+// part is an error.
 func (o *OpenOptions) readArrays(ctx context.Context, path string, l layout, endings []string) (*table, error) {
 	if isArchive(path) {
 		return readArchive(ctx, path, l, endings, o.MaxBytes)
@@ -56,8 +56,7 @@ func (o *OpenOptions) readArrays(ctx context.Context, path string, l layout, end
 }
 
 // readArchive reads the arrays of a .npz file whose names have one of these
-// endings. The table is empty where the file has no inputs of this part and they may be
-// missing.
+// endings. The table is empty if the file has no inputs of this part and the part is optional.
 func readArchive(ctx context.Context, path string, l layout, endings []string, most int64) (*table, error) {
 	file, err := openFile(ctx, path)
 	if err != nil {
@@ -70,10 +69,10 @@ func readArchive(ctx context.Context, path string, l layout, endings []string, m
 	}
 	t := newTable(path)
 	t.real = l.real
-	whole := slices.Contains(endings, "") // not only another part of the first file
+	whole := slices.Contains(endings, "") // the whole file is read, not an optional part of it
 	x, end := findArray(z, inputNames, endings)
 	if x == "" && whole && z.Has("arr_0") {
-		x = "arr_0" // what numpy.savez calls arrays without names
+		x = "arr_0" // numpy.savez gives this name to an unnamed array
 	}
 	if x == "" && !whole {
 		return t, nil
@@ -101,7 +100,7 @@ func readArchive(ctx context.Context, path string, l layout, endings []string, m
 	weights, _ := findArray(z, []string{l.weight}, own)
 	columns, _ := findArray(z, columnNames, []string{""})
 	targetColumns, _ := findArray(z, []string{targetsName}, []string{""})
-	// By the headers of the arrays the inputs with their targets and names take no more memory than they may.
+	// Check by the headers of the arrays that inputs, targets and names fit into the allowed memory.
 	rows, need, targets := 0, 0., 1.
 	for _, name := range []string{x, target, ids, weights} {
 		if name == "" {
@@ -161,8 +160,8 @@ func readArchive(ctx context.Context, path string, l layout, endings []string, m
 	return t, nil
 }
 
-// findArray returns the first array of these names and endings with its ending,
-// or "".
+// findArray returns the first array whose name is one of names followed by one of endings, and that
+// ending; "" for none.
 func findArray(z *npy.Archive, names, endings []string) (array, ending string) {
 	for _, end := range endings {
 		for _, name := range names {
@@ -174,8 +173,8 @@ func findArray(z *npy.Archive, names, endings []string) (array, ending string) {
 	return "", ""
 }
 
-// neighbour returns the file of the targets that belong to a file of inputs by its
-// name, such as y_train.npy beside x_train.npy, or "".
+// neighbour returns the file of targets that belongs to a file of inputs by its name, such as
+// y_train.npy beside x_train.npy; "" for none.
 func (p storage) neighbour(path string) string {
 	dir, base := filepath.Split(path)
 	for k, name := range inputNames {
@@ -193,7 +192,7 @@ func (p storage) neighbour(path string) string {
 	return ""
 }
 
-// fillInputs takes the inputs, and the names of their columns if there are any.
+// fillInputs fills in the inputs, and the names of their columns if there are any.
 func (t *table) fillInputs(x, columns *npy.Array) error {
 	if x.Len() == 0 || x.Text != nil {
 		return t.errorf(inputsRemedy, "inputs have shape %v and the type %s", x.Shape, x.Type)
@@ -235,8 +234,8 @@ func repeated(names []string) (string, bool) {
 	return "", false
 }
 
-// byName takes those columns of an array that have names in a list, in the order of the list; others are left out.
-// Where none of them is in the list, and the list is of columns that nobody named, the array is returned as it is.
+// byName selects the columns of an array whose names are in want, in the order of want, and leaves out the others.
+// If no name is in want, and want has the default names of unnamed columns, it returns the array unchanged.
 func byName(x *npy.Array, names, want []string, file string) (*npy.Array, error) {
 	if len(x.Shape) != 2 || x.Shape[1] != len(names) || slices.Equal(names, want) {
 		return x, nil
@@ -259,8 +258,8 @@ func byName(x *npy.Array, names, want []string, file string) (*npy.Array, error)
 	return out, nil
 }
 
-// Places are the places of these names in the header of a file, each of which must be there once; -1 of a spare one
-// that is not there.
+// Places returns the positions of the names want in the header of a file. Each must occur exactly once; a spare
+// name may be missing, and its position is then -1.
 func Places(header, want []string, spare []bool, file string, line int) ([]int, error) {
 	at, many := map[string]int{}, map[string]int{}
 	for j, name := range header {
@@ -289,10 +288,10 @@ func Places(header, want []string, spare []bool, file string, line int) ([]int, 
 	return list, nil
 }
 
-// stem is the name of a file without its folder and ending.
+// stem returns the name of a file without its folder and ending.
 func stem(path string) string { return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)) }
 
-// nameColumns names the columns of features x0, x1, ….
+// nameColumns gives the columns of features the names x0, x1, ….
 func (t *table) nameColumns(d int) {
 	if t.Shape != nil {
 		return
@@ -302,7 +301,7 @@ func (t *table) nameColumns(d int) {
 	}
 }
 
-// fillIDs takes the names of rows, if there are any.
+// fillIDs fills in the names of rows, if there are any.
 func (t *table) fillIDs(ids *npy.Array) error {
 	if ids == nil {
 		return nil
@@ -320,7 +319,7 @@ func (t *table) fillIDs(ids *npy.Array) error {
 	return nil
 }
 
-// fillWeights takes the weights of rows, if there are any.
+// fillWeights fills in the weights of rows, if there are any.
 func (t *table) fillWeights(weights *npy.Array) error {
 	switch {
 	case weights == nil:
@@ -338,8 +337,8 @@ func (t *table) fillWeights(weights *npy.Array) error {
 	return nil
 }
 
-// shapeInputs takes the shape of the inputs: N×D features, or pictures N×H×W or N×C×H×W, whose
-// elements of the type uint8 are grey levels.
+// shapeInputs sets the shape of the inputs: N×D features, or pictures N×H×W or N×C×H×W. Pictures of
+// type uint8 are grey levels.
 func (t *table) shapeInputs(shape []int, kind string, isBytes bool) error {
 	was := shape
 	switch len(shape) {
@@ -363,8 +362,7 @@ func (t *table) shapeInputs(shape []int, kind string, isBytes bool) error {
 
 const inputsRemedy = "save N×D features, or N×H×W or N×C×H×W pictures, as numbers"
 
-// fillTargets takes the targets: N or N×T numbers, N words, or N×K rows with a
-// single one, which is at the label.
+// fillTargets fills in the targets: N or N×T numbers, N words, or N×K one-hot rows.
 func (t *table) fillTargets(y *npy.Array, name string) error {
 	width := 1
 	if len(y.Shape) == 2 {
@@ -412,12 +410,12 @@ func (t *table) fillTargets(y *npy.Array, name string) error {
 
 const oneHotNote = "each row of targets has a single one, which is taken as the label"
 
-// SharesNote is the note of data whose rows of targets are read as shares of the classes. A likelihood of numbers would
-// take them as numbers.
+// SharesNote is the note on data whose rows of targets are read as shares of the classes. With a regression
+// likelihood they would be read as numbers.
 const SharesNote = "each row of targets has shares of 1, which are taken as soft labels"
 
-// largestShares returns the places of the largest of the shares in rows that sum to 1, and divides them by their sum; nil
-// where some row is different.
+// largestShares returns the position of the largest share of each row, and divides each row by its sum. It returns
+// nil if some row is not made of shares that sum to 1.
 func largestShares(y []float64, width int) []float64 {
 	labels := make([]float64, 0, len(y)/width)
 	for row := range slices.Chunk(y, width) {
@@ -445,7 +443,8 @@ func largestShares(y []float64, width int) []float64 {
 	return labels
 }
 
-// oneHot returns the places of the ones in rows of zeros with a single one; nil where some row is different.
+// oneHot returns the position of the 1 in each row. It returns nil if some row is not one-hot, that is zeros and a
+// single 1.
 func oneHot(y []float64, width int) []float64 {
 	var labels []float64
 	for row := range slices.Chunk(y, width) {

@@ -12,28 +12,28 @@ import (
 	"github.com/funcgp/funcgp/internal/inputfile"
 )
 
-// A rowFile gives the inputs of one file by range. It is used by one goroutine at a time.
+// A rowFile reads ranges of rows of the inputs of one file. It is used by one goroutine at a time.
 type rowFile interface {
-	// read fills dst with the inputs of the rows from lo, which must be there. The error is
-	// an *Error or the error of a context.
+	// read fills dst with the inputs of the rows from lo on, which must exist. The error is an
+	// *Error or the error of a context.
 	read(ctx context.Context, dst []float64, lo int) error
 }
 
-// byRange gives the inputs of files that are joined row by row, and reads them where they
-// are needed. It is safe for concurrent use.
+// byRange reads ranges of rows from files that are joined row by row, when they are needed. It is
+// safe for concurrent use.
 type byRange struct {
 	pool *inputfile.Pool
 	dim  int
 	grey bool // numbers are grey levels from 0 to 255
 
-	whole bool // which inputs are as they are, and not divided by 255
+	whole bool // grey levels are not divided by 255
 
 	mu    sync.Mutex
 	files []rowFile
 	ends  []int // the row after the last of each file
 }
 
-// newByRange returns a byRange without files. It opens those that are added with open.
+// newByRange returns a byRange without files. It calls open to open the files that are added later.
 func newByRange(open func(name string) (fs.File, error)) *byRange {
 	return &byRange{pool: inputfile.NewPool(open)}
 }
@@ -50,7 +50,7 @@ func (b *byRange) len() int {
 	return b.ends[len(b.ends)-1]
 }
 
-// raw fills dst with the numbers of the rows from lo as they are in the files.
+// raw fills dst with the numbers of the rows from lo on, unchanged from the files.
 func (b *byRange) raw(ctx context.Context, dst []float64, lo int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,7 +71,7 @@ func (b *byRange) raw(ctx context.Context, dst []float64, lo int) error {
 	return nil
 }
 
-// read fills dst with the inputs of the rows from lo.
+// read fills dst with the inputs of the rows from lo on.
 func (b *byRange) read(ctx context.Context, dst []float64, lo int) error {
 	if err := b.raw(ctx, dst, lo); err != nil || !b.grey || b.whole {
 		return err
@@ -82,7 +82,7 @@ func (b *byRange) read(ctx context.Context, dst []float64, lo int) error {
 	return nil
 }
 
-// readTo writes the inputs of s into the rows of dst, which are of length D: each run of rows that follow one another at
+// readTo writes the inputs of s into the rows of dst, which are of length D: it reads each run of consecutive rows at
 // once, and the runs in the order of the files.
 func (b *byRange) readTo(ctx context.Context, s *Rows, dst []float64) error {
 	rows := make([]int, s.n)

@@ -10,20 +10,20 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// layout says which columns of a file are what. like is the table whose columns the
-// file has, in any order, with targets or without; nil where it says so itself.
+// layout says which columns of a file are targets, IDs, weights and features. If like is not nil, the file must have
+// the columns of that table, in any order and with or without targets.
 type layout struct {
-	target string                        // "" is the last column; several are separated by commas
+	target string                        // names of the target columns, separated by commas; "" is the last column
 	id     string                        // "" is none
 	weight string                        // "" is none
-	names  []string                      // words that labels may be
-	real   bool                          // rows of targets with a single one stay numbers
-	spare  func(columns []string) []bool // of features: see OpenOptions.Spare; nil where all are taken
+	names  []string                      // words that may occur as labels
+	real   bool                          // one-hot rows of targets stay numbers
+	spare  func(columns []string) []bool // which features are spare: see OpenOptions.Spare; nil for none
 	like   *table
-	rows   float64 // about how many there are; 0 where nobody knows
+	rows   float64 // estimated number of rows; 0 if unknown
 }
 
-// width is the number of targets of a row; a table without targets does not say it.
+// width returns the number of targets of a row. It is 0 for a table without targets.
 func (l *layout) width() int {
 	if l.like != nil {
 		return len(l.like.targets)
@@ -31,16 +31,16 @@ func (l *layout) width() int {
 	return 1 + strings.Count(l.target, ",")
 }
 
-// columns are the positions of the columns in a header.
+// columns holds the positions of the columns in a header.
 type columns struct {
 	header           []string
 	features, target []int
-	spare            []bool // of each feature, as in a table
-	id, weight       int    // -1 where there is none
+	spare            []bool // whether each feature is spare, as in table
+	id, weight       int    // -1 if there is none
 	grey             bool   // features are grey levels from 0 to 255
 }
 
-// field describes field j of a record, which is no number.
+// field describes field j of a record, which is not a number, for an error.
 func (c *columns) field(in *records, rec []string, j int) *Field {
 	number := func(j int) bool { return numbers([]string{rec[j]}, in.Comma) == 1 }
 	f := &Field{Column: c.header[j], Word: isWord(strings.TrimSpace(rec[j]), in.Comma), Number: true}
@@ -53,7 +53,8 @@ func (c *columns) field(in *records, rec []string, j int) *Field {
 	return f
 }
 
-// check refuses a record with another number of fields than the header, but for empty ones at its end.
+// check refuses a record whose number of fields differs from that of the header. Additional empty fields at its end
+// are allowed.
 func (c *columns) check(in *records, rec []string) error {
 	n := len(c.header)
 	if len(rec) == n || len(rec) > n && !slices.ContainsFunc(rec[n:], func(field string) bool { return strings.TrimSpace(field) != "" }) {
@@ -97,14 +98,15 @@ func trimAll(fields []string) []string {
 	return out
 }
 
-// find returns the columns of a file with this header: like the columns of another table, or as the layout
-// says. The targets are the column named so, else the columns in a list, else the last that is not the ID.
+// find returns the columns of a file with this header, by the table like or by the names in the layout.
+// The target is the column that target names, otherwise target is read as a list of columns; if it is "",
+// the target is the last column that is not the ID.
 func (l *layout) find(name string, header []string, comma rune) (*columns, error) {
 	fail := func(remedy option.Text, format string, a ...any) (*columns, error) {
 		return nil, &Error{File: name, Line: 1, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
 	}
 	for len(header) > 2 && header[len(header)-1] == "" {
-		header = header[:len(header)-1] // the line ends in a separator
+		header = header[:len(header)-1] // the line ends with a separator
 	}
 	if isRow(header, comma) {
 		return fail("begin the file with a header line", "numbers where the column names should be: %s", option.QuoteList(header))
@@ -122,7 +124,7 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 		seen[h] = j
 	}
 	if l.like != nil {
-		// Find the columns of a file that has the columns of another table.
+		// Find the columns by those of the table like.
 		used := map[int]bool{}
 		c := &columns{header: header, id: l.named(header, l.id), weight: l.named(header, l.weight), spare: l.like.spare}
 		for i, want := range l.like.Columns {
@@ -202,7 +204,7 @@ func (l *layout) find(name string, header []string, comma rune) (*columns, error
 	return c, nil
 }
 
-// named is the position of a column, -1 where the header lacks it and of "".
+// named returns the position of a column, or -1 if the header lacks it or name is "".
 func (l *layout) named(header []string, name string) int {
 	if name == "" {
 		return -1
@@ -210,8 +212,8 @@ func (l *layout) named(header []string, name string) int {
 	return slices.Index(header, name)
 }
 
-// isRow reports whether a header line is a row of numbers: all of its fields are, or all but one are and they do not
-// ascend, as names such as 2019,2020 or 400.5,401 do.
+// isRow reports whether a header line is a row of numbers. That is so if all fields are numbers, or if all but one
+// are and they do not ascend; names such as 2019,2020 or 400.5,401 ascend.
 func isRow(header []string, comma rune) bool {
 	n := numbers(header, comma)
 	if n == len(header) {

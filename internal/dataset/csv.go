@@ -35,8 +35,9 @@ func IsCSV(path string) bool {
 // partNames are the names of the parts of data, in their order.
 var partNames = [3]string{"train", "valid", "test"}
 
-// openTables reads files of columns, or of arrays. Their rows are training rows, unless a split divides them into parts,
-// or a .npz file has arrays of other parts. Other files may hold the validation and the test rows, with targets or without.
+// openTables reads files of columns or of arrays. Their rows are training rows, unless a split divides them into
+// parts or a .npz file has arrays for other parts. Separate files may hold the validation and the test rows, with or
+// without targets.
 func openTables(ctx context.Context, path string, arrays bool, o *OpenOptions) (*Data, error) {
 	stem, _ := csvStem(path)
 	if arrays {
@@ -97,8 +98,8 @@ func openTables(ctx context.Context, path string, arrays bool, o *OpenOptions) (
 	return d.take(tables, split, o.ClassNames)
 }
 
-// takeOneHot takes targets of several columns for labels where each row of all parts has a single one, and for soft labels
-// where each has shares of 1.
+// takeOneHot turns targets of several columns into labels if every row of every part is one-hot, and into soft labels
+// if every row holds shares that sum to 1.
 func (d *Data) takeOneHot(tables []*table) {
 	width, note := len(d.TargetColumns), oneHotNote
 	labels := map[*table][]float64{}
@@ -124,7 +125,7 @@ func (d *Data) takeOneHot(tables []*table) {
 	d.Notes = append(d.Notes, note)
 }
 
-// Columns returns the header of a CSV file; several have the header of the first.
+// Columns returns the header of a CSV file. For several files it is the header of the first.
 func Columns(ctx context.Context, path string) ([]string, error) {
 	path = FilesOf(path)[0]
 	f, err := openFile(ctx, path)
@@ -139,8 +140,8 @@ func Columns(ctx context.Context, path string) ([]string, error) {
 	return trimAll(header), nil
 }
 
-// take makes the parts of the data from their tables. A split that is not nil lists the rows of each part. Targets are
-// labels if all of them are words or integers.
+// take builds the parts of the data from their tables. A split that is not nil lists the rows of each part. Targets
+// are labels if all of them are words or integers.
 func (d *Data) take(tables [3]*table, split map[string][]int, names []string) (*Data, error) {
 	var err error
 	if d.Names, err = classNames(tables[:], names); err != nil {
@@ -158,8 +159,8 @@ func (d *Data) take(tables [3]*table, split map[string][]int, names []string) (*
 	return d.finish()
 }
 
-// classNames returns the words of all tables with the given ones, sorted and
-// each once, or nil where the targets are numbers.
+// classNames returns the words of all tables together with names, sorted and without repetition. It
+// returns nil if the targets are numbers.
 func classNames(tables []*table, names []string) ([]string, error) {
 	first, all := tables[0], []string(nil)
 	for _, t := range tables {

@@ -6,32 +6,32 @@ import (
 	"slices"
 )
 
-// Data is a data set of up to three parts, whose inputs have the same shape. A
-// part that the data do not have has no rows, and is never nil.
+// Data is a data set of up to three parts, whose inputs have the same shape. A part that the data
+// lack has no rows; it is never nil.
 type Data struct {
 	Name               string // "digits", "mnist", or the name of the directory or file
 	Source             string // where the data come from, for messages
 	Train, Valid, Test *Rows
 	Shape              []int    // of one input: [1 28 28] for images, [D] for features
 	Columns            []string // names of the features; nil for images
-	AllColumns         []string // names of the features before those were left out that no input takes; nil where none was
+	AllColumns         []string // names of the features including those left out as spare; nil if none was left out
 	Target             string   // name of the target column, several joined by commas; "" for images
 	TargetColumns      []string // names of the target columns; nil for images
-	LastTarget         bool     // nobody named the target, which is the last column of a CSV file
+	LastTarget         bool     // the target is the last column of a CSV file because no option names it
 	ID                 string   // name of the column or array that names the rows; "" for none
-	Weights            string   // the column of the weights of the training rows; "" is none
+	Weights            string   // name of the column of weights of the training rows; "" for none
 	IntegerLabels      bool     // every target of every part is an integer or a word
-	Inside             bool     // its training rows are in the file of a posterior, and there are no others
-	Notes              []string // on how the files were understood
-	OneHot             []string // names of the columns whose places in a row of targets are the labels; nil for others
-	Names              []string // the labels 0, 1, … as words, where the data have words; nil where they have integers
+	Inside             bool     // the training rows come from the file of a posterior, and there are no other rows
+	Notes              []string // how the files were interpreted
+	OneHot             []string // for one-hot targets the names of their columns, whose positions are the labels; else nil
+	Names              []string // the words of the labels 0, 1, …; nil if labels are integers
 
 	whole bool // see TakeWhole
 	last  bool // see ChannelsLast
-	kinds int  // of labels that are the places of ones in rows of targets; 0 for others
+	kinds int  // for one-hot targets the number of their columns; else 0
 }
 
-// HeaderColumns are the names of the features as they stand in the file, with those that were left out.
+// HeaderColumns returns the names of the features in the file, including those that were left out.
 func (d *Data) HeaderColumns() []string {
 	if d.AllColumns != nil {
 		return d.AllColumns
@@ -43,8 +43,8 @@ func (d *Data) HeaderColumns() []string {
 func (d *Data) Images() bool { return d.Columns == nil }
 
 // Classes returns the labels that occur in any part, ascending, or nil if the
-// targets are real numbers. Where they are words, the labels are the positions in
-// Names, also where a label occurs in no row.
+// targets are real numbers. If targets are words, the labels are all positions in Names, even those
+// that occur in no row.
 func (d *Data) Classes() []int {
 	if !d.IntegerLabels {
 		return nil
@@ -52,9 +52,8 @@ func (d *Data) Classes() []int {
 	return slices.Clone(d.Train.known)
 }
 
-// CountClasses makes 0 to n−1 the classes, whether or not a row has each, if the labels
-// are such numbers and some of them occur in no row. It reports whether it did so, and is
-// called before rows are selected.
+// CountClasses sets the classes to 0 to n−1 if all labels are in this range and some of them occur
+// in no row. It reports whether it did so. Call it before rows are selected.
 func (d *Data) CountClasses(n int) bool {
 	known := d.Classes()
 	if len(known) == 0 || len(known) >= n || d.Names != nil || known[0] < 0 || known[len(known)-1] >= n {
@@ -70,8 +69,8 @@ func (d *Data) CountClasses(n int) bool {
 	return true
 }
 
-// TakeWhole makes the grey levels of pictures, whole numbers from 0 to 255, the inputs as they are, for a network that
-// takes integers; they are divided by 255 otherwise.
+// TakeWhole makes the inputs the grey levels of pictures themselves, whole numbers from 0 to 255, for a network that
+// takes integers. Otherwise they are divided by 255.
 func (d *Data) TakeWhole() {
 	d.whole = true
 	for _, s := range d.parts() {
@@ -86,7 +85,7 @@ func (d *Data) TakeWhole() {
 	}
 }
 
-// ChannelsLast makes the shape of pictures H×W×C, and not C×H×W.
+// ChannelsLast declares that pictures have the shape H×W×C and not C×H×W.
 func (d *Data) ChannelsLast() {
 	d.last = true
 	for _, s := range d.parts() {
@@ -103,7 +102,7 @@ func (d *Data) Picture(pixels []byte) (h, w int, planes []byte) {
 
 const dividedNote = "pictures of the type uint8 are grey levels, which are divided by 255"
 
-// AddClasses makes these labels classes too, though no row has them. It is called before rows are selected.
+// AddClasses adds labels to the classes that no row needs to have. Call it before rows are selected.
 func (d *Data) AddClasses(labels []int) {
 	all := distinct(d.Train.known, labels)
 	for _, s := range d.parts() {
@@ -111,8 +110,8 @@ func (d *Data) AddClasses(labels []int) {
 	}
 }
 
-// SeveralLabels reports whether the targets are several labels a row: all are 0 or 1, and some row has no or more than
-// one 1. It returns the first such row, by its number in the file.
+// SeveralLabels reports whether a row may have any number of labels: all targets are 0 or 1, and some row does not
+// have exactly one 1. It returns the number in the file of the first such row.
 func (d *Data) SeveralLabels() (row int, ok bool) {
 	row = -1
 	for _, s := range d.parts() {
@@ -147,8 +146,7 @@ func (d *Data) hasPixels() bool {
 // bytes reports whether the inputs are pixels.
 func (s *inputs) bytes() bool { return s.px != nil || s.draw != nil || s.far != nil && s.far.grey }
 
-// Close closes the files of inputs that are read where they are needed. Reading them opens
-// them again.
+// Close closes the files whose inputs are read by range. Later reads open them again.
 func (d *Data) Close() error {
 	var first error
 	for _, s := range d.parts() {
@@ -164,8 +162,8 @@ func (d *Data) Close() error {
 
 func (d *Data) parts() [3]*Rows { return [3]*Rows{d.Train, d.Valid, d.Test} }
 
-// finish checks that the inputs of all parts have one shape, and fills in the
-// shape and the labels of all parts.
+// finish checks that the inputs of all parts have the same shape, and fills in this shape and the
+// labels of all parts.
 func (d *Data) finish() (*Data, error) {
 	if d.Train.Len() > 0 && d.Test.Len() > 0 && !slices.Equal(d.Train.Shape, d.Test.Shape) {
 		return nil, &Error{
@@ -199,7 +197,7 @@ func (d *Data) finish() (*Data, error) {
 }
 
 // Files returns the paths of the files that the rows and labels of all parts were
-// read from, each once. Data that were made, or read from a pipe, have none.
+// read from, each once. Generated data and data read from a pipe have none.
 func (d *Data) Files() []string {
 	var list []string
 	for _, s := range d.parts() {

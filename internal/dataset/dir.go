@@ -19,8 +19,8 @@ var idxStems = [4]string{
 	"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte",
 }
 
-// openDir reads the IDX files of a directory side by side. Where most is positive it bounds the bytes
-// of images. The training or the test pair may be missing.
+// openDir reads the IDX files of a directory in parallel. A positive most bounds the bytes of images.
+// The training or the test pair may be missing.
 func openDir(ctx context.Context, dir string, most int64) (*Data, error) {
 	var files [4]idxFile
 	for i, stem := range idxStems {
@@ -51,8 +51,8 @@ func openDir(ctx context.Context, dir string, most int64) (*Data, error) {
 	return d.finish()
 }
 
-// An idxFile is one of the four files, read or with the error of reading it. One that
-// is not there has no path.
+// An idxFile is one of the four files, with its content or the error of reading it. The path is ""
+// if the file is missing.
 type idxFile struct {
 	stem, path string
 	*idx

@@ -1,7 +1,7 @@
 // Package dataset reads the data that networks are trained on and explained
 // with: directories of IDX files, CSV files, NumPy's arrays, MNIST from a cache that
 // is filled on first use, and synthetic handwritten digits that need no file at all;
-// and rows of one's own to predict, pictures among them.
+// and the user's own rows to predict, including pictures.
 //
 //	d, err := dataset.Open(ctx, "digits", nil)
 //	if err != nil { … }
@@ -16,10 +16,10 @@
 // semicolons or tabs, and it may be gzipped. Targets that are words are labels: they
 // are numbered in sorted order, as scikit-learn's LabelEncoder and torchvision's
 // ImageFolder do, and Data.Names has the words, in Unicode's normal form C. Targets that
-// look like numbers stay numbers, in quotes or not. A number with a decimal comma is read where it cannot be
-// one with a separator of thousands.
+// look like numbers stay numbers, in quotes or not. A decimal comma is accepted if it cannot be a separator
+// of thousands.
 //
 // Row numbers are 0-based rows of the original file, before any selection.
-// Errors are of type *Error: one line with file, place and remedy. A header is
-// not trusted: readers take memory only as the data arrive.
+// Errors are of type *Error: one line with file, place and remedy. Headers are not trusted: readers
+// allocate memory only as data arrive.
 package dataset

@@ -21,18 +21,18 @@ type Error struct {
 	Remedy  option.Text // what the user can do; may be empty
 	Err     error       // the cause; may be nil
 
-	// Field is the field that is no number where one must be; nil for other errors.
+	// Field is set if a field is not a number where a number is needed; nil for other errors.
 	Field *Field
 }
 
-// A Field is a field of a table that is no number, with the others of its line.
+// A Field describes a field of a table that is not a number, and the other fields of its line.
 type Field struct {
-	Column   string   // of the field
-	Word     bool     // it can be a label, or the name of a row
+	Column   string   // name of the column of the field
+	Word     bool     // whether it could be a label or the name of a row
 	Features []string // names of the features
-	Numbers  []bool   // of each feature: its field is a number
+	Numbers  []bool   // whether the field of each feature is a number
 	Targets  []string // names of the targets
-	Number   bool     // the fields of the targets are numbers
+	Number   bool     // whether the fields of all targets are numbers
 }
 
 var _ error = (*Error)(nil)
@@ -51,7 +51,7 @@ func (e *Error) Message() option.Text {
 		cause = e.Err.Error()
 	}
 	if p := (*fs.PathError)(nil); errors.As(e.Err, &p) && p.Path == e.File {
-		cause = p.Err.Error() // the path is named already
+		cause = p.Err.Error() // the message names the path already
 	}
 	for _, part := range []string{e.Place, e.Problem, cause} {
 		if part == "" {

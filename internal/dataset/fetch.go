@@ -17,18 +17,18 @@ import (
 	"github.com/funcgp/funcgp/internal/atomicfile"
 )
 
-// fetcher downloads files from mirrors. A file is written when its checksum is right, so that one that is
-// there is complete.
+// fetcher downloads files from mirrors. A file is written only after its checksum was verified, so that
+// an existing file is complete.
 type fetcher struct {
 	mirrors  []string                            // base URLs, tried in order
 	sums     map[string]string                   // MD5 in hex by file name
 	timeout  time.Duration                       // longest wait without a byte
-	pause    time.Duration                       // before the second try; doubles
+	pause    time.Duration                       // wait before the second try; it doubles with each try
 	most     int64                               // largest file in bytes
 	progress func(stage string, done, total int) // nil for none
 }
 
-// tries is how often a file is requested from one mirror.
+// tries is the number of requests for a file to one mirror.
 const tries = 3
 
 // These errors decide whether another try or another mirror follows.
@@ -39,7 +39,8 @@ var (
 	errSum     = errors.New("wrong checksum")              // another try may help
 )
 
-// fetch downloads name to the folder dir, decompressed and without .gz. A mirror is tried a few times. The error names every mirror that was tried.
+// fetch downloads the file name into the folder dir, where it is stored decompressed and without .gz. Each mirror
+// is tried several times. The error names every mirror that was tried.
 func (f *fetcher) fetch(ctx context.Context, dir, name, sum string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("%w: %w", errLocal, err)
@@ -97,7 +98,7 @@ func (f *fetcher) get(ctx context.Context, url, name string) (data []byte, err e
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errRefused, err)
 	}
-	// The files are compressed; their bytes must come as they are.
+	// The files are gzipped; ask for their bytes without another encoding.
 	req.Header.Set("Accept-Encoding", "identity")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/funcgp/funcgp/internal/inputfile"
 )
 
-// A storage is where files are: an fs.FS, or the operating system's files where that is nil.
+// A storage is a file system: an fs.FS, or the operating system's files if fsys is nil.
 type storage struct{ fsys fs.FS }
 
 func (p storage) stat(name string) (fs.FileInfo, error) {
@@ -46,14 +46,14 @@ func (p storage) open(name string) (fs.File, error) {
 	return os.Open(name)
 }
 
-// openPlain opens a file, or what a gzipped file holds.
+// openPlain opens a file and decompresses it if it is gzipped.
 func (p storage) openPlain(name string) (fs.File, error) {
 	f, err := p.open(name)
 	if err != nil {
 		return nil, err
 	}
 	head := make([]byte, 2)
-	n, _ := io.ReadFull(f, head) // an error comes again below
+	n, _ := io.ReadFull(f, head) // a read error is returned by the reads below
 	if err := f.Close(); err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (p storage) openPlain(name string) (fs.File, error) {
 	return readFile{f, z}, nil
 }
 
-// openText opens a file of text for plainText.
+// openText opens a text file and reads it through plainText.
 func (p storage) openText(name string) (fs.File, error) {
 	f, err := p.open(name)
 	if err != nil {
@@ -99,9 +99,9 @@ type readFile struct {
 // Read implements fs.File.
 func (f readFile) Read(p []byte) (int, error) { return f.in.Read(p) }
 
-// list returns the files that a name stands for: one, the files of a list with commas between
-// them in that order, or the files that match a pattern of path.Match, in the order of their names.
-// several is false where it is the name of one.
+// list returns the files that a name stands for: one file, the files of a comma-separated list in
+// its order, or the files that match a pattern of path.Match in the order of their names. several
+// is false if the name is that of one file.
 func (p storage) list(name string) (files []string, several bool, err error) {
 	fields := strings.Split(name, ",")
 	for i := range fields {
@@ -142,12 +142,12 @@ func (p storage) list(name string) (files []string, several bool, err error) {
 	return files, true, nil
 }
 
-// numbered splits the name of a file at its last number, which may say of how many it is one:
-// x-00003-of-00008.npy is x-, 00003, 00008 and .npy.
+// numbered splits the name of a file at its last number, which may be followed by the number of
+// files: x-00003-of-00008.npy is x-, 00003, 00008 and .npy.
 var numbered = regexp.MustCompile(`^(.*?)([0-9]+)(?:-of-([0-9]+))?([^0-9]*)$`)
 
-// complete refuses files that are numbered from 0 or 1 if one between them is missing, or
-// one at the end where the names say how many there are.
+// complete returns an error if files numbered from 0 or 1 have a gap, or if the names state the
+// number of files and the last ones are missing.
 func complete(pattern string, files []string) error {
 	first := numbered.FindStringSubmatch(files[0])
 	if first == nil {
@@ -193,11 +193,11 @@ func complete(pattern string, files []string) error {
 	return nil
 }
 
-// maxFiles bounds the numbers of files among which one is looked for that is missing.
+// maxFiles is the largest number of a file up to which complete looks for a gap.
 const maxFiles = 1 << 20
 
-// FilesOf returns the files that a name of data stands for, which need not exist: several
-// where it is a pattern or a list.
+// FilesOf returns the files that a name of data stands for: one, or several for a pattern or a
+// list. They need not exist.
 func FilesOf(name string) []string {
 	files, _, err := storage{}.list(name)
 	if err != nil {

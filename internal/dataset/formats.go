@@ -16,21 +16,21 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// A TableFile is a file of columns with names, of a format that RegisterFormat adds. It is used
-// by one goroutine at a time.
+// A TableFile is a file of named columns, in a format that RegisterFormat adds. It is used by one
+// goroutine at a time.
 type TableFile interface {
 	Len() int
 	Columns() []string
 	IsText(column int) bool
 	ReadFloats(ctx context.Context, dst []float64, column, lo int) error // rows [lo, lo+len(dst)) of a column of numbers
-	ReadText(ctx context.Context, dst []string, column, lo int) error    // the same of a column of text
+	ReadText(ctx context.Context, dst []string, column, lo int) error    // the same for a column of text
 }
 
-// formats are the formats of files that packages add, by the endings of their names.
+// formats holds the formats that packages add, by the endings of file names.
 var formats sync.Map // of func(file io.ReaderAt, size int64) (TableFile, error)
 
-// RegisterFormat makes files whose names have an ending, such as ".parquet", tables that open
-// reads. It panics if the ending has a format.
+// RegisterFormat registers open as the reader of tables in files whose names have an ending, such
+// as ".parquet". It panics if the ending has a format already.
 func RegisterFormat(ending string, open func(file io.ReaderAt, size int64) (TableFile, error)) {
 	if isTable("x"+ending) || isNumPy("x"+ending) {
 		panic("dataset: the ending " + ending + " has a format")
@@ -38,7 +38,7 @@ func RegisterFormat(ending string, open func(file io.ReaderAt, size int64) (Tabl
 	formats.Store(strings.ToLower(ending), open)
 }
 
-// formatOf returns what opens a file of a registered format, or nil.
+// formatOf returns the function that opens a file of a registered format, or nil.
 func formatOf(name string) func(file io.ReaderAt, size int64) (TableFile, error) {
 	open, ok := formats.Load(strings.ToLower(filepath.Ext(name)))
 	if !ok {
@@ -47,7 +47,7 @@ func formatOf(name string) func(file io.ReaderAt, size int64) (TableFile, error)
 	return open.(func(file io.ReaderAt, size int64) (TableFile, error))
 }
 
-// A tableRows is the features of a TableFile.
+// A tableRows reads the features of a TableFile.
 type tableRows struct {
 	name    string
 	file    TableFile

@@ -25,8 +25,8 @@ type idx struct {
 	data []byte // the product of dims
 }
 
-// readIDXFile reads the IDX file at path; rank is 3 for images, 1 for labels. Where most is
-// positive it bounds the bytes of images.
+// readIDXFile reads the IDX file at path; rank is 3 for images, 1 for labels. A positive most
+// bounds the bytes of images.
 func readIDXFile(ctx context.Context, path string, rank int, most int64) (*idx, error) {
 	f, err := openFile(ctx, path)
 	if err != nil {
@@ -41,8 +41,8 @@ func readIDXFile(ctx context.Context, path string, rank int, most int64) (*idx, 
 }
 
 // readIDX reads an IDX stream of unsigned bytes, which may be compressed with gzip: the magic
-// number, the dimensions and the rows. As the dimensions may be false, memory is taken as the
-// bytes come.
+// number, the dimensions and the rows. Since the dimensions may be wrong, memory is allocated only
+// as bytes arrive.
 func readIDX(r io.Reader, name string, rank int, most int64) (*idx, error) {
 	fail := func(place int, err error, remedy option.Text, format string, a ...any) (*idx, error) {
 		return nil, &Error{File: name, Place: fmt.Sprintf("byte %d", place), Problem: fmt.Sprintf(format, a...), Err: err, Remedy: remedy}

@@ -19,23 +19,23 @@ import (
 	"github.com/funcgp/funcgp/internal/picture"
 )
 
-// InputOptions says what inputs of one's own must be.
+// InputOptions says what the user's own inputs must look like.
 type InputOptions struct {
 	Like     *Data          // the data of the network: shape, columns and kind of its inputs
 	ID       string         // column or array that names the rows; default none
-	Spare    []bool         // of the columns of a table, which no input takes, so that a file may lack them; nil for none
+	Spare    []bool         // which columns of a table are spare, so that a file may lack them; nil for none
 	Invert   picture.Choice // whether to invert pictures
 	MaxBytes int64          // the most memory that the inputs may take; default no limit
 
-	// Standard is what is read in place of a file named "-". Name is what errors and notes call it, and rows in memory;
-	// default standard input.
+	// Standard is read in place of a file named "-"; the default is standard input. Errors and notes use Name for it
+	// and for rows in memory.
 	Standard io.Reader
 	Name     string
 }
 
-// ReadInputs reads any number of rows like the rows of the data from a file, from
-// standard input as "-", or from a folder of pictures. The kind of a file is told by
-// its first bytes:
+// ReadInputs reads rows of the user's own, which must have the form of the rows of the data. It
+// reads them from a file, from standard input if path is "-", or from a folder of pictures. The
+// first bytes of a file tell its kind:
 //
 //   - A PNG or JPEG picture is turned upright and fitted to the inputs.
 //   - A CSV file, gzipped or not, holds features under a header with the names of
@@ -55,7 +55,7 @@ func ReadInputs(ctx context.Context, path string, o *InputOptions) (*Rows, error
 		}
 		t := newTable(dir)
 		others := 0
-		notes := map[string][]string{} // files by what was done to them
+		notes := map[string][]string{} // names of the files to which each note applies
 		for _, e := range entries {
 			switch strings.ToLower(filepath.Ext(e.Name())) {
 			case ".png", ".jpg", ".jpeg":
@@ -157,18 +157,18 @@ func ReadInputs(ctx context.Context, path string, o *InputOptions) (*Rows, error
 	return o.inputs(t), nil
 }
 
-// seeker is what archives and pictures are read from.
+// seeker is a source for archives and pictures, which are not read from beginning to end.
 type seeker interface {
 	io.ReadSeeker
 	io.ReaderAt
 	Size() int64
 }
 
-// mostPiped bounds what is read into memory from a pipe where no limit is set.
+// mostPiped bounds what is read into memory from a pipe if no limit is set.
 const mostPiped = 1 << 30
 
-// seekable returns a regular file from its beginning, and what else is read from b
-// in memory.
+// seekable returns a regular file, rewound to its beginning. Other input is read from b into
+// memory.
 func seekable(in io.Reader, b *bufio.Reader, name string, most int64) (seeker, error) {
 	if f, ok := in.(*inputfile.File); ok && f.Size() >= 0 {
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
@@ -192,7 +192,7 @@ func seekable(in io.Reader, b *bufio.Reader, name string, most int64) (seeker, e
 	return bytes.NewReader(all), nil
 }
 
-// inputs returns the rows of a table, whose targets are unknown.
+// inputs returns the rows of a table. Their targets are unknown.
 func (o *InputOptions) inputs(t *table) *Rows {
 	s, like := t.Rows, o.Like
 	s.Part, s.Index, s.fileRows = "file", rowsFrom(0, t.n), t.n
@@ -202,7 +202,7 @@ func (o *InputOptions) inputs(t *table) *Rows {
 	return s
 }
 
-// levels reports whether pictures of the data are whole grey levels from 0 to 255 that are written as real numbers.
+// levels reports whether the pictures of the data are whole grey levels from 0 to 255 stored as real numbers.
 func (d *Data) levels() bool {
 	for _, s := range d.parts() {
 		if s.n > 0 {
@@ -212,10 +212,10 @@ func (d *Data) levels() bool {
 	return false
 }
 
-// whole reports whether grey levels go into the network as they are.
+// whole reports whether grey levels go into the network without division by 255.
 func (o *InputOptions) whole() bool { return o.Like.whole || o.Like.levels() }
 
-// pictureOptions say how pictures are fitted to the data.
+// pictureOptions returns the options by which pictures are fitted to the data.
 func (o *InputOptions) pictureOptions(ctx context.Context, name string) (*picture.Options, error) {
 	fail := func(remedy option.Text, format string, a ...any) (*picture.Options, error) {
 		return nil, &Error{File: name, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
@@ -269,11 +269,11 @@ func (d *Data) Dark(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// mostBorders is the number of rows whose borders are looked at.
+// mostBorders is the largest number of images whose borders are examined.
 const mostBorders = 1000
 
-// border returns the mean grey level of the border of the first images, one a
-// channel of a C×H×W shape, from 0 to 255.
+// border returns the mean grey level of the borders of the first images, from 0 to 255, one number
+// for each channel.
 func (s *Rows) border(ctx context.Context) ([]float64, error) {
 	channels, h, w := s.Picture()
 	n := min(s.n, mostBorders)
@@ -307,8 +307,8 @@ func (s *Rows) border(ctx context.Context) ([]float64, error) {
 	return out, nil
 }
 
-// picture reads one picture as pixels of the shape of the data. Notes begin with
-// its name.
+// picture reads a picture and returns pixels in the shape of the data. Notes begin with the name of
+// the picture.
 func (o *InputOptions) picture(ctx context.Context, r io.ReadSeeker, name string) ([]byte, []string, error) {
 	fit, err := o.pictureOptions(ctx, name)
 	if err != nil {
@@ -324,7 +324,7 @@ func (o *InputOptions) picture(ctx context.Context, r io.ReadSeeker, name string
 	return o.fit(p, fit, name)
 }
 
-// fit fits a picture to the shape of the data. Notes begin with its name.
+// fit fits a picture to the shape of the data. Notes begin with the name of the picture.
 func (o *InputOptions) fit(p *picture.Picture, fit *picture.Options, name string) ([]byte, []string, error) {
 	in, err := picture.Fit(p, fit)
 	if err != nil {
@@ -376,7 +376,7 @@ func (o *InputOptions) archive(r seeker, name string) (*Rows, error) {
 	return o.fromArray(x, ids, name)
 }
 
-// fromArray returns the rows of an array, or its one row.
+// fromArray returns the rows of an array, which may also be a single row in the shape of an input.
 func (o *InputOptions) fromArray(x, ids *npy.Array, name string) (*Rows, error) {
 	d := size(o.Like.Shape)
 	t := newTable(name)
@@ -424,7 +424,7 @@ func (o *InputOptions) table(r io.Reader, name string) (*table, error) {
 	return t, nil
 }
 
-// columns finds the features by the first record, which is read again unless it is a header.
+// columns finds the features by the first record. If that is not a header, it is read again as a row.
 func (o *InputOptions) columns(in *records, rec []string) (*columns, error) {
 	d := size(o.Like.Shape)
 	c := &columns{header: make([]string, len(rec)), id: -1, weight: -1, grey: o.Like.GreyLevels(), spare: o.Spare}
@@ -443,7 +443,7 @@ func (o *InputOptions) columns(in *records, rec []string) (*columns, error) {
 		c.features, err = Places(c.header, o.Like.Columns, o.Spare, in.name, 1)
 		return c, err
 	}
-	if c.id >= 0 && c.id < d { // the features are the other columns
+	if c.id >= 0 && c.id < d { // the features are the columns other than the ID
 		for j := c.id; j < d; j++ {
 			c.features[j] = j + 1
 		}

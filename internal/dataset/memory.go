@@ -15,9 +15,9 @@ import (
 	"github.com/funcgp/funcgp/internal/picture"
 )
 
-// Matrices returns data whose training rows are x, N×D, with the targets y, N×T, and weights, which may be nil; there are no
-// other rows. The columns have names, nil for numbers; the inputs have a shape, nil for [D]. The numbers are copied. The
-// error is an *Error that names x and y as X and Y.
+// Matrices returns data whose only rows are training rows with inputs x, N×D, targets y, N×T, and weights, which may
+// be nil. columns names the columns of x; nil names them by number. shape is the shape of one input; nil is [D]. The
+// numbers are copied. The error is an *Error that names x and y as X and Y.
 func Matrices(x, y *mat.Dense, weights []float64, columns []string, shape []int) (*Data, error) {
 	n, dim := x.Dims()
 	t := newTable("X")
@@ -61,9 +61,9 @@ func Matrices(x, y *mat.Dense, weights []float64, columns []string, shape []int)
 	return d.take([3]*table{t, none, none}, nil, nil)
 }
 
-// Numbers are the rows of x, N×D, in the units of the data: pixels run from 0 to 255, whole numbers or not. Columns, if
-// any are given, name those of x, as the header of a table does; without them the order is that of the data. The numbers
-// are copied. The error is an *Error.
+// Numbers returns the rows of x, N×D, in the units of the data: pixels run from 0 to 255 and need not be whole
+// numbers. columns, if given, names the columns of x as the header of a table does; without it they have the order of
+// the data. The numbers are copied. The error is an *Error.
 func (o *InputOptions) Numbers(x mat.Matrix, columns []string) (*Rows, error) {
 	n, width := x.Dims()
 	d := size(o.Like.Shape)
@@ -95,7 +95,7 @@ func (o *InputOptions) Numbers(x mat.Matrix, columns []string) (*Rows, error) {
 			mat.Row(row, i, x)
 		} else {
 			for k, j := range places {
-				if row[k] = math.NaN(); j >= 0 { // else no input takes it
+				if row[k] = math.NaN(); j >= 0 { // a negative j is a spare column, which stays NaN
 					row[k] = x.At(i, j)
 				}
 			}
@@ -105,11 +105,11 @@ func (o *InputOptions) Numbers(x mat.Matrix, columns []string) (*Rows, error) {
 		}
 	}
 	rows := o.inputs(t)
-	rows.levels = o.Like.GreyLevels() && rows.whole // also where none is bright
+	rows.levels = o.Like.GreyLevels() && rows.whole // even if no pixel is bright
 	return rows, nil
 }
 
-// take checks the numbers of row i and converts grey levels to the inputs of the network.
+// take checks the numbers of row i and converts grey levels to inputs of the network.
 func (o *InputOptions) take(row []float64, i int) error {
 	if o.Like.GreyLevels() {
 		whole := o.whole()
@@ -131,7 +131,8 @@ func (o *InputOptions) take(row []float64, i int) error {
 	return nil
 }
 
-// Drawn is a picture in memory, which is fitted to the inputs. The error is an *Error or, if ctx is done, its error.
+// Drawn returns a picture in memory as one row, fitted to the inputs. The error is an *Error or, if ctx is done,
+// its error.
 func (o *InputOptions) Drawn(ctx context.Context, img image.Image) (*Rows, error) {
 	fit, err := o.pictureOptions(ctx, o.Name)
 	if err != nil {
@@ -146,7 +147,7 @@ func (o *InputOptions) Drawn(ctx context.Context, img image.Image) (*Rows, error
 	return o.inputs(t), nil
 }
 
-// named describes columns by their names, if they have some.
+// named returns a function that describes column j by its name, if it has one.
 func named(names []string) func(j int) string {
 	return func(j int) string {
 		if j < len(names) {

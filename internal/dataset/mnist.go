@@ -19,15 +19,14 @@ var mnistMD5 = map[string]string{
 	"t10k-labels-idx1-ubyte.gz":  "ec29112dd5afa0611ce80d1b7f02629c",
 }
 
-// newFetcher downloads the files of MNIST. progress may be nil.
+// newFetcher returns a fetcher for the files of MNIST. progress may be nil.
 func newFetcher(progress func(stage string, done, total int)) *fetcher {
 	mirrors := []string{"https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"}
 	return &fetcher{mirrors: mirrors, sums: mnistMD5, timeout: 30 * time.Second, pause: time.Second, most: 64 << 20, progress: progress}
 }
 
-// openMNIST reads MNIST from the user's cache, after f has downloaded the files that are
-// not there. Files that the user put there are not checked. What is downloaded
-// is kept decompressed.
+// openMNIST reads MNIST from the user's cache directory, after f has downloaded missing files into
+// it. Files that the user put there are not checked. Downloaded files are stored decompressed.
 func openMNIST(ctx context.Context, f *fetcher, most int64) (*Data, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {

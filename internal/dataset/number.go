@@ -12,8 +12,8 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// isDecimal reports whether a field has only the characters of decimal numbers,
-// unlike 1_000, 0x1p3, Inf and NaN, which strconv accepts.
+// isDecimal reports whether a field has only characters of decimal numbers. This rules out 1_000,
+// 0x1p3, Inf and NaN, which strconv accepts.
 func isDecimal(field string) bool {
 	for i := range len(field) {
 		if c := field[i]; (c < '0' || c > '9') && c != '.' && c != '+' && c != '-' && c != 'e' && c != 'E' {
@@ -23,8 +23,8 @@ func isDecimal(field string) bool {
 	return true
 }
 
-// parseFloat parses a number between the separators comma, which may have a decimal
-// comma where commas do not separate fields.
+// parseFloat parses a number. comma is the separator of fields; if it is not ',', the number may
+// have a decimal comma.
 func parseFloat(field string, comma rune) (float64, error) {
 	if comma != ',' && strings.Count(field, ",") == 1 && !strings.Contains(field, ".") {
 		field = strings.Replace(field, ",", ".", 1)
@@ -42,13 +42,13 @@ func numbers(fields []string, comma rune) (n int) {
 	return n
 }
 
-// decimalCommas says how the numbers of a file are written. Numbers with a comma
-// are accepted where it cannot separate thousands: some number has other than
-// three digits after it, and none has a point.
+// decimalCommas records how the numbers of a file are written. Decimal commas are accepted if they
+// cannot separate thousands: some number does not have three digits after its comma, and no number
+// has a point.
 type decimalCommas struct {
-	comma, point string // where the first of each is, and what it is
+	comma, point string // place and text of the first number with each
 	certain      bool
-	line         int // of the first comma
+	line         int // line of the first comma
 }
 
 // note records how the number of a field is written.
@@ -67,7 +67,8 @@ func (d *decimalCommas) note(field, place string, line int) {
 	d.certain = d.certain || len(part) != 3 || whole == "" || whole == "0" || len(whole) > 3
 }
 
-// checkDecimals refuses commas that may be decimal commas or separate thousands. It is called after the last number.
+// checkDecimals returns an error if commas may be decimal commas or separators of thousands. It is called after the
+// last number.
 func (in *records) checkDecimals() error {
 	d := &in.decimal
 	e := &Error{File: in.name, Line: d.line, Remedy: "write decimal points, and no separators of thousands"}
@@ -84,7 +85,7 @@ func (in *records) checkDecimals() error {
 	return e
 }
 
-// feature parses feature k of a record; it is NaN where no input takes it and it is no number.
+// feature parses feature k of a record. A spare feature that is not a number is NaN.
 func (in *records) feature(c *columns, k int, rec []string) (float64, error) {
 	j := c.features[k]
 	if c.spare == nil || !c.spare[k] {
@@ -100,7 +101,7 @@ func (in *records) feature(c *columns, k int, rec []string) (float64, error) {
 	return v, nil
 }
 
-// number parses field j, a finite decimal number.
+// number parses field j, which must be a finite decimal number.
 func (in *records) number(j int, column, field string) (float64, error) {
 	field = strings.TrimSpace(field)
 	v, err := parseFloat(field, in.Comma)
@@ -136,8 +137,8 @@ func (in *records) number(j int, column, field string) (float64, error) {
 	return 0, e
 }
 
-// looksNumeric reports whether a field that is no number was meant as one: 1_000,
-// $1,000, 12 %.
+// looksNumeric reports whether a field that does not parse as a number was meant as one, such as
+// 1_000, $1,000 or 12 %.
 func looksNumeric(field string) bool {
 	digits := 0
 	for _, r := range strings.TrimLeft(field, "+-") {
@@ -151,14 +152,14 @@ func looksNumeric(field string) bool {
 	return digits > 0
 }
 
-// isWord reports whether a field can name a class: it is neither empty nor a
-// number, well written or not, nor a date.
+// isWord reports whether a field can name a class: it is not empty, not a number or meant as one,
+// and not a date.
 func isWord(field string, comma rune) bool {
 	_, err := parseFloat(field, comma)
 	return field != "" && err != nil && !errors.Is(err, strconv.ErrRange) && !looksNumeric(field) && !isDate(field)
 }
 
-// isMissing reports whether a field is what programs write for a value that is missing.
+// isMissing reports whether a field is a mark that programs write for a missing value.
 func isMissing(field string) bool {
 	switch strings.ToLower(field) {
 	case "?", "na", "n/a", "#n/a", "<na>", "nan", "null", "nat":
@@ -167,7 +168,7 @@ func isMissing(field string) bool {
 	return false
 }
 
-// date matches dates such as 2024-01-31, 31/1/2024 and 31.01.24, and a time after them.
+// date matches dates such as 2024-01-31, 31/1/2024 and 31.01.24, with or without a time.
 var date = regexp.MustCompile(`^([0-9]{4}([-/.])[0-9]{1,2}([-/.])[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}([-/.])[0-9]{2,4})([T ][0-9]{1,2}:[0-9]{2}.*)?$`)
 
 func isDate(field string) bool { return date.MatchString(field) }

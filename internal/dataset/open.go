@@ -18,50 +18,47 @@ type OpenOptions struct {
 	ID        string // CSV: the column that names the rows, which is no feature; default none
 	Weights   string // CSV: the column with the weights of the training rows, which is no feature; default none
 	Split     *int   // CSV: number of the split in FILE.splits.csv; nil means none
-	TestFile  string // CSV: a second file with the test rows, with targets or without; default none
+	TestFile  string // CSV: a second file with the test rows, with or without targets; default none
 	ValidFile string // CSV: another file with the validation rows; default none
 	MaxBytes  int64  // the most memory that the rows of a file may take; default no limit
 
-	// ByRange, where positive, leaves the inputs of CSV and .npy files in their files, and
-	// reads rows where they are needed: of several files, and of one file
-	// of at least ByRange bytes, or that would take a quarter of MaxBytes. Rows.Read reads
-	// them; Rows.Matrix and Rows.Image panic.
+	// ByRange, if positive, leaves the inputs of some CSV and .npy files on disk and reads rows
+	// when they are needed. It applies to several joined files, and to a single file of at least
+	// ByRange bytes or one that would take more than a quarter of MaxBytes. Rows.Read reads them;
+	// Rows.Matrix and Rows.Image panic.
 	ByRange int64
 
 	FS fs.FS // CSV and .npy: where the files are; default the operating system's
 
-	// ClassNames are words that labels may be beside the words that occur, for example
-	// classes of a network that no row of the data has. They count only where the
-	// targets are words.
+	// ClassNames are labels in addition to the words that occur, for example classes of a network
+	// that no row of the data has. They are used only if the targets are words.
 	ClassNames []string
 
-	// RealTargets leaves targets of several columns with a single one in each row, and zeros else, the numbers that they
-	// are. They are labels otherwise.
+	// RealTargets keeps one-hot targets of several columns as numbers. Otherwise they become labels.
 	RealTargets bool
 
-	// Spare tells of the columns of features of a table, which are those beside the targets and the ID, whether no input
-	// takes each. Where some field of one is no number the column is left out, which a note says. Nil takes all.
+	// Spare tells which columns of features are spare, that is not used by any input of the network. Its argument
+	// holds the columns other than the targets and the ID. A spare column with a field that is not a number is left
+	// out, and a note says so. With nil no column is spare.
 	Spare func(columns []string) []bool
 
 	Seed uint64 // digits: seed of the generator; default 0
 
-	// Progress, where not nil, is called for every piece of a download with the
-	// stage "downloading FILE" and the bytes so far and in total, which is 0 where
-	// the server does not say.
+	// Progress, if not nil, is called for every piece of a download with the stage "downloading
+	// FILE", the bytes so far and the total, which is 0 if the server does not say.
 	Progress func(stage string, done, total int)
 }
 
-// names says what Open accepts.
+// names is the remedy that lists what Open accepts.
 const names = "name digits, mnist, a directory of IDX files, or a .csv, .npy or .npz file"
 
 // Open reads a data set by name: "digits", the built-in synthetic digits
 // ("digits:TRAIN" and "digits:TRAIN,TEST" set the number of rows); "mnist",
 // downloaded on first use; a directory of IDX files; a CSV file; or NumPy's arrays
-// in a .npz file with inputs x and targets y, or in files x.npy and y.npy. CSV and .npy
-// files may be several whose rows are joined: a pattern such as train-*.npy, as path.Match
-// has it, in the order of the names, or a list with commas between them. "" is
-// digits. Write "./digits" for a directory with that name. The error is an *Error
-// or, if ctx is done while a file is read, its error.
+// in a .npz file with inputs x and targets y, or in files x.npy and y.npy. Several CSV or .npy
+// files may be joined row by row: as a pattern of path.Match such as train-*.npy, in the order of
+// the names, or as a comma-separated list. "" means digits. Write "./digits" for a directory with
+// that name. The error is an *Error or, if ctx is done while a file is read, its error.
 func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 	if o == nil {
 		o = &OpenOptions{}
@@ -106,7 +103,7 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 			return nil, err
 		}
 		if several {
-			// Read files whose rows are joined, which are all of one kind.
+			// Read files whose rows are joined. All must be of the same kind.
 			is := isNumPyFile
 			if IsCSV(files[0]) {
 				is = IsCSV
@@ -152,10 +149,10 @@ func Open(ctx context.Context, name string, o *OpenOptions) (*Data, error) {
 	return open()
 }
 
-// isTable tells whether a file has columns with names.
+// isTable tells whether a file has named columns.
 func isTable(name string) bool { return IsCSV(name) || formatOf(name) != nil }
 
-// far returns the files of a name, and tells whether they are read by range.
+// far returns the files that a name stands for, and whether they are read by range.
 func (o *OpenOptions) far(ctx context.Context, name string) (files []string, far bool, err error) {
 	files, far, err = storage{o.FS}.list(name)
 	if err != nil || far || o.FS != nil || formatOf(files[0]) != nil {
@@ -173,7 +170,7 @@ func (o *OpenOptions) far(ctx context.Context, name string) (files []string, far
 	return files, info.Size() >= o.ByRange || o.MaxBytes > 0 && need > float64(o.MaxBytes)/4, nil
 }
 
-// held reads the inputs of the files of a table into memory where they are not to be read by range.
+// held reads the inputs of a table into memory unless they are to be read by range.
 func (o *OpenOptions) held(ctx context.Context, t *table, far bool, err error) (*table, error) {
 	if err != nil || far && o.ByRange > 0 {
 		return t, err
@@ -213,7 +210,7 @@ func (o *OpenOptions) held(ctx context.Context, t *table, far bool, err error) (
 	return t, err
 }
 
-// readTable reads a CSV file, or several that are joined.
+// readTable reads a CSV file, or several whose rows are joined.
 func (o *OpenOptions) readTable(ctx context.Context, name string, l layout) (*table, error) {
 	files, far, err := o.far(ctx, name)
 	if err != nil {

@@ -11,21 +11,23 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// rowBytes is about how many bytes a row with T targets takes beside its inputs: its number, its
-// label and class, and its targets in the file, in selected rows and as a likelihood takes them.
+// rowBytes estimates the bytes that a row with T targets takes beside its inputs: its number, its
+// label and class, and three copies of its targets (of the file, of selected rows, and for the
+// likelihood).
 func rowBytes(targets int) float64 { return 8 * float64(3+3*targets) }
 
-// A guess is about how many rows there are in CSV files, and how many fields a row has.
+// A guess is an estimate of the number of rows in CSV files, and the number of fields of a row.
 type guess struct {
-	rows   float64 // 0 where nothing can be told
+	rows   float64 // 0 if unknown
 	fields int
 }
 
-// sampledRows is how much of a file is looked at for a guess, decompressed.
+// sampledRows is the number of decompressed bytes of a file that a guess is based on.
 const sampledRows = 1 << 20
 
-// guess tells how many rows the files have by their sizes and the first rows of the first one. It
-// says nothing of pipes, and of what cannot be read, which reading it says.
+// guess estimates the number of rows from the sizes of the files and the first rows of the first
+// file. It returns no guess for pipes and for files that cannot be read; reading them later gives
+// the error.
 func (p storage) guess(ctx context.Context, files []string) (g guess) {
 	size := int64(0)
 	for _, name := range files {
@@ -57,7 +59,7 @@ func (p storage) guess(ctx context.Context, files []string) (g guess) {
 	return guess{float64(bytes.Count(head[:n], []byte{'\n'})) * float64(size) / float64(count.n), len(header)}
 }
 
-// counted counts the bytes that are read.
+// counted is a reader that counts the bytes read.
 type counted struct {
 	io.Reader
 	n int64
@@ -70,18 +72,18 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// surely is the part of a guess that is taken for certain: later rows may be longer than the
-// first ones.
-const surely = .75
+// trustedShare is the fraction of a guess that counts as certain, since later rows may be longer than the
+// first.
+const trustedShare = .75
 
-// plan refuses files whose rows, with this many targets, take more memory than they may by the
-// guess. Of an input file each row takes its fields too, unless they stay there.
+// plan returns an error if, by the guess, rows with this many targets take more than most bytes.
+// The fields of each row count as well, unless stay says that they stay in the file.
 func (g guess) plan(name string, targets int, stay bool, most int64) error {
 	need := rowBytes(targets)
 	if !stay {
 		need += 8 * float64(g.fields)
 	}
-	if need *= g.rows; most <= 0 || surely*need <= float64(most) {
+	if need *= g.rows; most <= 0 || trustedShare*need <= float64(most) {
 		return nil
 	}
 	what, remedy := fmt.Sprintf("its about %.0f rows of %d fields take", about(g.rows), g.fields), option.Text("give fewer rows, or allow more memory")
@@ -93,7 +95,7 @@ func (g guess) plan(name string, targets int, stay bool, most int64) error {
 	return &Error{File: name, Problem: fmt.Sprintf("%s %.0f bytes of memory, of which %d may be used", what, about(need), most), Remedy: remedy}
 }
 
-// about rounds a positive number to two digits.
+// about rounds a positive number to two significant digits.
 func about(v float64) float64 {
 	unit := math.Pow(10, math.Floor(math.Log10(v))-1)
 	return math.Round(v/unit) * unit

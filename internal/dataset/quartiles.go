@@ -10,8 +10,8 @@ import (
 // quartileNumbers bounds the numbers that Quartiles holds at a time.
 const quartileNumbers = 1 << 25
 
-// Quartiles returns of each feature of these rows the least number, the lower quartile, the median, the upper quartile and the
-// largest, with linear interpolation between ranks as NumPy's percentile. Other rows count with them. The error is one of
+// Quartiles returns the minimum, lower quartile, median, upper quartile and maximum of each feature over these rows
+// and others together, with linear interpolation between ranks as in NumPy's percentile. The error is one of
 // Rows.Read.
 func (s *Rows) Quartiles(ctx context.Context, others ...*Rows) (q [5][]float64, err error) {
 	d, n := s.Dim(), s.lenWith(others)

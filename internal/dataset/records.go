@@ -12,18 +12,17 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// records reads the records of a CSV file, gzipped or not. Its errors say where
-// they are.
+// records reads the records of a CSV file, gzipped or not. Its errors name the file and line.
 type records struct {
 	*csv.Reader
 	name    string
 	in      *bounded
 	decimal decimalCommas
-	start   int64 // bytes before the first that the Reader counts
-	before  int   // lines before the first that the Reader counts
-	again   bool  // next returns the record once more
+	start   int64 // bytes of the file before the Reader's first byte
+	before  int   // lines of the file before the Reader's first line
+	again   bool  // next shall return the last record again
 	last    []string
-	err     error // of opening; next returns it
+	err     error // error of opening the file, which next returns
 }
 
 // maxRecord bounds the bytes of one record, so that a file that is no table
@@ -51,11 +50,11 @@ func (b *bounded) Read(p []byte) (int, error) {
 // bom is the byte order mark with which some programs begin a file.
 const bom = "\ufeff"
 
-// sniffed is how much of a file is looked at to find its separator.
+// sniffed is the number of bytes of a file that are examined to find its separator.
 const sniffed = 64 << 10
 
-// newRecords reads a file whose fields are separated by commas, semicolons or
-// tabs, whichever its first line says.
+// newRecords reads a file whose fields are separated by commas, semicolons or tabs; the first line
+// decides which.
 func newRecords(r io.Reader, name string) *records {
 	r, _, err := plainText(r)
 	if err != nil {
@@ -66,17 +65,17 @@ func newRecords(r io.Reader, name string) *records {
 	return in
 }
 
-// plainRecords is newRecords of what plainText returns. Where comma is not 0 it separates the
-// fields, and the reader begins at some record.
+// plainRecords is newRecords for text that plainText returned. If comma is not 0, it is the
+// separator, and the reader may begin at any record.
 func plainRecords(r io.Reader, name string, comma rune) *records {
 	in := &records{name: name, in: &bounded{r, maxRecord}}
 	b := bufio.NewReaderSize(in.in, sniffed)
 	if comma == 0 {
 		if head, _ := b.Peek(len(bom)); string(head) == bom {
-			_, _ = b.Discard(len(bom)) // peeked, so it is there
+			_, _ = b.Discard(len(bom)) // the bytes were peeked, so this cannot fail
 			in.start = int64(len(bom))
 		}
-		head, _ := b.Peek(sniffed) // an error comes again when the records are read
+		head, _ := b.Peek(sniffed) // reading the records returns the error again
 		if said, length := saidSeparator(head); length > 0 {
 			_, _ = b.Discard(length)
 			in.start, in.before, comma = in.start+int64(length), 1, said
@@ -88,11 +87,11 @@ func plainRecords(r io.Reader, name string, comma rune) *records {
 	in.Comma = comma
 	in.FieldsPerRecord = -1
 	in.ReuseRecord = true
-	in.TrimLeadingSpace = in.Comma != '\t' // which would swallow an empty field
+	in.TrimLeadingSpace = in.Comma != '\t' // it would swallow an empty field between tabs
 	return in
 }
 
-// unzipped returns what a gzipped file holds, and other files as they are.
+// unzipped decompresses a gzipped file and returns other files unchanged.
 func unzipped(r io.Reader) (io.Reader, error) {
 	b := bufio.NewReader(r)
 	if head, _ := b.Peek(2); string(head) != "\x1f\x8b" {
@@ -101,8 +100,8 @@ func unzipped(r io.Reader) (io.Reader, error) {
 	return gzip.NewReader(b)
 }
 
-// saidSeparator returns what a first line such as "sep=;" says, with which Excel begins a file, and the bytes
-// that the line takes; none where there is no such line.
+// saidSeparator returns the separator that a first line such as "sep=;" states, with which Excel begins a
+// file, and the length of the line in bytes. Both are 0 if there is no such line.
 func saidSeparator(head []byte) (comma rune, length int) {
 	end := bytes.IndexByte(head, '\n')
 	if end < 0 {
@@ -115,9 +114,9 @@ func saidSeparator(head []byte) (comma rune, length int) {
 	return rune(said[0]), end + 1
 }
 
-// separator returns what separates the fields of the first line. Semicolons and
-// tabs win where there are as many of them as commas, or where numbers lie between
-// them, whose commas are decimal then.
+// separator returns the separator of the fields of the first line. Semicolons or tabs are chosen if
+// there are at least as many of them as commas, or if the fields between them are numbers, whose
+// commas are then decimal.
 func separator(head []byte) rune {
 	head = bytes.TrimLeft(head, "\r\n")
 	count, quoted, end := map[byte]int{}, false, len(head)

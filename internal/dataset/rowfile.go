@@ -14,7 +14,7 @@ import (
 	"github.com/funcgp/funcgp/internal/npy"
 )
 
-// A numpyFile is the rows of a .npy file.
+// A numpyFile reads the rows of a .npy file.
 type numpyFile struct {
 	name string
 	rows *npy.Rows
@@ -28,7 +28,8 @@ func (f *numpyFile) read(_ context.Context, dst []float64, lo int) error {
 	return finite(f.name, dst, f.rows.Dim(), lo, feature)
 }
 
-// finite refuses a number that is none, naming its row and column. v are the rows of a file from lo.
+// finite returns an error that names row and column if a number of v is NaN or infinite. v holds the rows of a file
+// from lo on.
 func finite(file string, v []float64, width, lo int, column func(j int) string) error {
 	for i, x := range v {
 		if bad(x) {
@@ -38,17 +39,17 @@ func finite(file string, v []float64, width, lo int, column func(j int) string) 
 	return nil
 }
 
-// feature and target describe columns of arrays, which have no names.
+// feature and target describe the columns of arrays, which have no names, by number.
 func feature(j int) string { return fmt.Sprintf("feature %d", j) }
 func target(j int) string  { return fmt.Sprintf("target %d", j) }
 
-// notFinite is the error of a number that is none.
+// notFinite returns the error for a number that is NaN or infinite.
 func notFinite(file string, row int, column string, x float64) error {
 	return &Error{File: file, Place: fmt.Sprintf("row %d, %s", row, column), Problem: fmt.Sprintf("%v is not finite", x), Remedy: "fill it in or leave the row out"}
 }
 
-// arraysByRange returns the table of .npy files of inputs, whose rows are not read yet, with
-// all of its targets. The headers of the files are alike but for their number of rows.
+// arraysByRange returns the table of .npy files of inputs. It reads all targets but no inputs yet.
+// The headers of the files may differ only in the number of rows.
 func (p storage) arraysByRange(ctx context.Context, source string, names []string, l layout, most int64) (*table, error) {
 	b := newByRange(p.open)
 	var first *npy.Rows
@@ -94,7 +95,7 @@ func (p storage) arraysByRange(ctx context.Context, source string, names []strin
 	}
 	b.grey = t.Shape != nil && first.IsBytes()
 	t.nameColumns(b.dim)
-	// The targets are in the files that are named, else in those beside the inputs.
+	// The targets are in the files that the layout names, otherwise in files beside the inputs.
 	var targets []string
 	if l.target != "" && l.like == nil {
 		var err error
@@ -151,8 +152,8 @@ func (p storage) arraysByRange(ctx context.Context, source string, names []strin
 
 const noTargetsRemedy = "call the inputs x and the targets y, or name the targets"
 
-// arrayName is the name of targets: the name of their file, or what the names of several have at
-// their beginning.
+// arrayName returns the name of targets: the name of their file, or the common beginning of the
+// names of several files.
 func arrayName(files []string) string {
 	name := stem(files[0])
 	if len(files) == 1 {
@@ -169,7 +170,7 @@ func arrayName(files []string) string {
 	return name
 }
 
-// joinFiles reads the arrays of files, one below the other.
+// joinFiles reads the arrays of several files and stacks their rows.
 func (p storage) joinFiles(ctx context.Context, files []string, most int64) (*npy.Array, error) {
 	var all *npy.Array
 	for _, name := range files {
@@ -195,21 +196,21 @@ func (p storage) joinFiles(ctx context.Context, files []string, most int64) (*np
 	return all, nil
 }
 
-// markEvery is the number of rows between two places of a CSV file that are known.
+// markEvery is the number of rows between two marks of a CSV file.
 const markEvery = 64
 
-// A csvFile is the rows of a CSV file. It is read from the last known place before the rows
-// that are wanted, or from where the last read ended.
+// A csvFile reads the rows of a CSV file. It starts at the last mark before the wanted rows, or
+// continues where the last read ended.
 type csvFile struct {
 	name    string
-	file    io.ReaderAt // of what is in it, where it is gzipped
+	file    io.ReaderAt // decompressed if it is gzipped
 	comma   rune
 	columns *columns
-	marks   []csvMark // of every markEvery-th row
+	marks   []csvMark // places of every markEvery-th row
 
-	in    *records // after row next−1; nil before the first read
+	in    *records // positioned after row next−1; nil before the first read
 	next  int
-	first io.Closer // of in until fill has read it
+	first io.Closer // closes in after fill has read it
 }
 
 // fill implements columnFile.
@@ -218,7 +219,7 @@ func (f *csvFile) fill(_ context.Context, t *table, c *columns, words map[string
 	return t.fillFrom(f.in, c, words, most, f)
 }
 
-// A csvMark is a place in a CSV file.
+// A csvMark is the place of a row in a CSV file.
 type csvMark struct{ offset, line int64 }
 
 // read implements rowFile.
@@ -260,15 +261,16 @@ func (f *csvFile) read(ctx context.Context, dst []float64, lo int) (err error) {
 	return nil
 }
 
-// A columnFile is a file of columns with names, which is read once for all but its features.
+// A columnFile is a file of named columns. It is read once completely, and only its features are read again by
+// range.
 type columnFile interface {
 	rowFile
-	// fill appends what is in the columns to t, but for the features; words holds each
-	// word once. What is kept may take the given bytes of memory.
+	// fill appends the columns to t, except for the features. words holds each word once, so that
+	// equal words share memory. What fill keeps may take at most most bytes.
 	fill(ctx context.Context, t *table, c *columns, words map[string]string, most int64) error
 }
 
-// openColumns opens a file of a pool with its header, and says what separates its fields.
+// openColumns opens a file of a pool, and returns its header and the separator of its fields.
 func (p storage) openColumns(ctx context.Context, pool *inputfile.Pool, name string) (f columnFile, header []string, comma rune, err error) {
 	if open := formatOf(name); open != nil {
 		file := pool.File(name)
@@ -294,7 +296,7 @@ func (p storage) openColumns(ctx context.Context, pool *inputfile.Pool, name str
 	return &csvFile{name: name, file: pool.File(name), comma: r.Comma, in: r, first: in}, header, r.Comma, nil
 }
 
-// tablesByRange reads files of columns once, and keeps all but their features.
+// tablesByRange reads files of columns once, and keeps everything but their features in memory.
 func (p storage) tablesByRange(ctx context.Context, source string, names []string, l layout, most int64) (*table, error) {
 	if IsCSV(names[0]) {
 		if err := p.guess(ctx, names).plan(source, l.width(), true, most); err != nil {
@@ -331,7 +333,7 @@ func (p storage) tablesByRange(ctx context.Context, source string, names []strin
 		}
 		csv, isCSV := f.(*csvFile)
 		if e := (*Error)(nil); !isCSV && errors.As(err, &e) {
-			e.Line = 0 // columns have none
+			e.Line = 0 // files of columns have no lines
 		}
 		before := 0
 		if err == nil {
@@ -355,7 +357,7 @@ func (p storage) tablesByRange(ctx context.Context, source string, names []strin
 	return t, nil
 }
 
-// inPieces reads n values, and takes memory for them as they arrive.
+// inPieces reads n values, and allocates memory for them as they arrive.
 func inPieces[T any](n int, read func(dst []T, lo int) error) (all []T, err error) {
 	for lo := 0; lo < n; lo = len(all) {
 		k := min(n-lo, 1<<16)

@@ -13,59 +13,59 @@ import (
 	"github.com/funcgp/funcgp/internal/par"
 )
 
-// Rows are rows of a data set: one of its parts, rows selected from one, or rows of one's own. Their numbers are those of
-// the original file. Rows are read-only and safe for concurrent use.
+// Rows are rows of a data set: one of its parts, rows selected from a part, or the user's own rows. They are numbered
+// as in the original file. Rows are read-only and safe for concurrent use.
 type Rows struct {
-	Part    string    // "train", "valid" or "test"; "file" of rows of one's own
+	Part    string    // "train", "valid" or "test"; "file" for the user's own rows
 	File    string    // file or data set of the rows, for messages
 	Index   []int     // number of each row in the original file; nil for 0, 1, … in a part that is the whole file
 	Shape   []int     // shape of one input: [1 28 28] for images, [D] for features
 	Columns []string  // names of the features; nil for images
-	Names   []string  // the labels as words, where the data have words; nil where they have integers
-	Labels  []int     // integers of the data, or positions in Names; nil where targets are real numbers or unknown
-	Class   []int     // of selected rows the place of the label in Classes; nil where Classes is or the targets are unknown
+	Names   []string  // the words of the labels 0, 1, …; nil if labels are integers
+	Labels  []int     // integers of the data, or positions in Names; nil if targets are real numbers or unknown
+	Class   []int     // position of the label in Classes, for selected rows; nil if Classes is nil or the targets are unknown
 	Classes []int     // the selected classes, in order; nil if all rows were kept
-	Targets []float64 // N×T: Class, or the labels or targets as numbers; nil where unknown, and in a whole part for labels that its file has as bytes or words
-	Shares  []float64 // N×K, row-major: of soft labels the shares of the classes, of which Labels are the largest; else nil
-	IDs     []string  // what the ID column calls each row; nil without one
-	Weights []float64 // of the rows, from the column of weights; nil without one
-	Notes   []string  // what was done to rows of one's own, each beginning with the name of a file
+	Targets []float64 // N×T: Class, labels or targets; nil if unknown, and in a whole part if its file has labels as bytes or words
+	Shares  []float64 // N×K, row-major: for soft labels the shares of the classes; Labels are the largest ones; else nil
+	IDs     []string  // the ID of each row; nil without an ID column
+	Weights []float64 // the weight of each row; nil without a column of weights
+	Notes   []string  // how the user's own rows were changed; each note begins with the name of a file
 
 	*inputs
 	n        int   // number of rows
-	places   []int // of the inputs of each row; nil for 0, 1, …
-	own      []int // labels before Grouped; nil where they are Labels
+	places   []int // position of each row in the inputs; nil for 0, 1, ……
+	own      []int // labels before Grouped; nil if they equal Labels
 	fileRows int   // rows in the original file, all parts together
 	known    []int // labels of all parts, ascending
 
-	files     []string // that File stands for; nil where it is one
-	labelFile string   // file of the labels, where it is not File
+	files     []string // the files that File stands for; nil if it is a single file
+	labelFile string   // file of the labels; "" if it is File
 }
 
-// inputs are the inputs of the rows of a file, which selections share: in memory, or where they are read when they are
-// needed.
+// inputs holds the inputs of the rows of a file, in memory or to be read when they are needed. Selections of rows
+// share it.
 type inputs struct {
-	px     []byte                      // images, a byte a pixel; nil for other inputs
-	draw   func(dst []byte, place int) // draws such images where they are needed, also at the same time; nil where px has them
+	px     []byte                      // images, one byte for each pixel; nil for other inputs
+	draw   func(dst []byte, place int) // draws an image when it is needed, safe for concurrent use; nil if px holds the images
 	x      []float64                   // features or images of real numbers, row-major; nil otherwise
-	far    *byRange                    // inputs that are read where they are needed; nil where px or x has them
-	held   []int                       // places whose inputs px or x has, ascending; nil for all
+	far    *byRange                    // reads inputs when they are needed; nil if px or x holds them
+	held   []int                       // positions whose inputs px or x holds, ascending; nil for all
 	lo, hi float64                     // range of x for images
-	levels bool                        // images of real numbers are whole grey levels from 0 to 255
-	last   bool                        // the shape of images is H×W×C: see Data.ChannelsLast
-	whole  bool                        // inputs from px are its bytes, and not divided by 255: see Data.TakeWhole
+	levels bool                        // whether images of real numbers hold whole grey levels from 0 to 255
+	last   bool                        // whether images have the shape H×W×C: see Data.ChannelsLast
+	whole  bool                        // whether bytes of px are inputs without division by 255: see Data.TakeWhole
 
-	once struct { // range of images of real numbers that are read where they are needed, found in one pass
+	once struct { // range of images of real numbers that are read by range, found in one pass
 		sync.Mutex
 		known  bool
 		lo, hi float64
 	}
 }
 
-// noRows is a part that the data do not have.
+// noRows returns a part without rows.
 func noRows(part, file string) *Rows { return &Rows{Part: part, File: file, inputs: new(inputs)} }
 
-// imageTo writes the image at a place, a byte a pixel.
+// imageTo writes the image at a position, one byte for each pixel.
 func (s *inputs) imageTo(dst []byte, place int) {
 	if s.draw != nil {
 		s.draw(dst, place)
@@ -82,14 +82,13 @@ var grey = func() (g [256]float64) {
 	return g
 }()
 
-// Len returns the number of rows N, 0 for a part that the data do not have.
+// Len returns the number of rows N; 0 for a part that the data lack.
 func (s *Rows) Len() int { return s.n }
 
 // Labelled reports whether the targets of the rows are known.
 func (s *Rows) Labelled() bool { return s.Labels != nil || s.Targets != nil }
 
-// Width returns the number of targets T of a row: 1 for labels, 0 where the
-// targets are unknown.
+// Width returns the number of targets T of a row: 1 for labels, 0 if the targets are unknown.
 func (s *Rows) Width() int {
 	switch {
 	case s.Labels != nil:
@@ -116,7 +115,7 @@ func (s *Rows) Dim() int {
 	return size(s.Shape)
 }
 
-// size is the product of a shape.
+// size returns the product of a shape.
 func size(shape []int) int {
 	d := 1
 	for _, n := range shape {
@@ -155,7 +154,7 @@ func reordered(v []byte, n, c int) []byte {
 // Images reports whether the rows are images.
 func (s *Rows) Images() bool { return len(s.Shape) > 1 }
 
-// findRange finds the range of images of real numbers, which are shown in it.
+// findRange finds the range of the pixels of images of real numbers, with which they are shown.
 func (s *Rows) findRange() {
 	if s.x == nil || !s.Images() {
 		return
@@ -174,7 +173,7 @@ func (s *Rows) findRange() {
 // Levels reports whether images of real numbers are whole grey levels from 0 to 255.
 func (s *Rows) Levels() bool { return s.levels }
 
-// shown is the range of numbers that images show from black to white.
+// shown returns the numbers that images show as black and as white.
 func (s *Rows) shown() (lo, hi float64) {
 	if s.levels {
 		return 0, 255
@@ -182,8 +181,8 @@ func (s *Rows) shown() (lo, hi float64) {
 	return s.lo, s.hi
 }
 
-// Range is that of the pixels of images as a network gets them unless they are scaled; from 0 to 1 of those that are
-// read where they are needed.
+// Range returns the range of the pixels of images as a network gets them without scaling. For images of real numbers
+// that are read by range it is 0 to 1.
 func (s *Rows) Range() (lo, hi float64) {
 	switch {
 	case s.far == nil && !s.bytes():
@@ -194,7 +193,7 @@ func (s *Rows) Range() (lo, hi float64) {
 	return 0, 1
 }
 
-// Pixels says which numbers the pixels of images are.
+// Pixels describes the numbers that the pixels of images are.
 func (s *Rows) Pixels() string {
 	switch {
 	case s.bytes() && s.whole:
@@ -231,7 +230,7 @@ func (s *Rows) String() string {
 	return fmt.Sprintf("%s: %d %s rows from row %d", s.File, s.n, s.Part, s.Row(0))
 }
 
-// Own tells whether the rows are of one's own, and not of a data set.
+// Own tells whether the rows are the user's own and not those of a data set.
 func (s *Rows) Own() bool { return s.Part == "file" }
 
 // OwnLabel returns the label of row i in the data, whether or not its class was grouped with others.
@@ -242,8 +241,8 @@ func (s *Rows) OwnLabel(i int) int {
 	return s.Labels[i]
 }
 
-// Lookup returns which of the rows has a number in the original file. The error says whether the number is past the end or
-// belongs to another part.
+// Lookup returns the position i of the row with this number in the original file. The error says whether the number
+// is past the end or belongs to another part.
 func (s *Rows) Lookup(row int) (i int, err error) {
 	fail := func(format string, a ...any) (int, error) {
 		return 0, &Error{File: s.File, Place: fmt.Sprintf("row %d", row), Problem: fmt.Sprintf(format, a...), Remedy: "name another row"}
@@ -266,8 +265,9 @@ func (s *Rows) Lookup(row int) (i int, err error) {
 	return i, nil
 }
 
-// Image returns a copy of the grey levels of the image of row i, row-major, or nil if the rows are not images. Real numbers
-// are shown as grey levels from the least to the largest of the file, or from 0 to 1 where they lie in there.
+// Image returns a copy of the grey levels of the image of row i, row-major, or nil if the rows are not images. Real
+// numbers are mapped to grey levels from the smallest to the largest number of the file, or from 0 to 1 if all lie in
+// this range.
 func (s *Rows) Image(i int) []byte {
 	if !s.Images() {
 		return nil
@@ -283,7 +283,7 @@ func (s *Rows) Image(i int) []byte {
 	return greyLevels(s.x[at*s.Dim():(at+1)*s.Dim()], lo, hi)
 }
 
-// greyLevels shows numbers between lo and hi.
+// greyLevels maps numbers between lo and hi to grey levels.
 func greyLevels(x []float64, lo, hi float64) []byte {
 	img := make([]byte, len(x))
 	lo, hi = min(lo, 0), max(hi, 1)
@@ -293,13 +293,13 @@ func greyLevels(x []float64, lo, hi float64) []byte {
 	return img
 }
 
-// ByRange reports whether the inputs are in their files and read where they are needed.
+// ByRange reports whether the inputs stay in their files and are read when they are needed.
 func (s *Rows) ByRange() bool { return s.far != nil }
 
-// Withheld tells whether the inputs of some rows were left out of the file that the rows are from.
+// Withheld tells whether the file of the rows lacks the inputs of some of them.
 func (s *Rows) Withheld() bool { return s.held != nil && len(s.held) < s.n }
 
-// place is that of the inputs of row i.
+// place returns the position of row i in the inputs.
 func (s *Rows) place(i int) int {
 	if s.places == nil {
 		return i
@@ -307,7 +307,7 @@ func (s *Rows) place(i int) int {
 	return s.places[i]
 }
 
-// checkKnown fails where the inputs of some row are not known.
+// checkKnown returns an error if the inputs of some row are not known.
 func (s *Rows) checkKnown() error {
 	for i := 0; s.held != nil && i < s.n; i++ {
 		if _, known := slices.BinarySearch(s.held, s.place(i)); !known {
@@ -317,7 +317,7 @@ func (s *Rows) checkKnown() error {
 	return nil
 }
 
-// stored is where px or x has the inputs of row i, which are known.
+// stored returns the position of row i, whose inputs must be known, in px or x.
 func (s *Rows) stored(i int) int {
 	if s.held == nil {
 		return s.place(i)
@@ -329,15 +329,14 @@ func (s *Rows) stored(i int) int {
 	return at
 }
 
-// inMemory panics where the inputs are read by range.
+// inMemory panics if the inputs are read by range.
 func (s *Rows) inMemory() {
 	if s.far != nil {
 		panic("dataset: inputs that are read by range")
 	}
 }
 
-// ReadImage is Image for rows whose inputs may be read where they are needed. The error is an *Error or the error of the
-// context.
+// ReadImage is Image for rows whose inputs may be read by range. The error is an *Error or the error of the context.
 func (s *Rows) ReadImage(ctx context.Context, i int) ([]byte, error) {
 	if s.far == nil || !s.Images() {
 		if err := s.Slice(i, i+1).checkKnown(); err != nil {
@@ -387,8 +386,7 @@ func (s *inputs) span(ctx context.Context) (lo, hi float64, err error) {
 	return o.lo, o.hi, nil
 }
 
-// Read is Matrix for rows whose inputs may be read where they are needed. The error is an *Error or the error of the
-// context.
+// Read is Matrix for rows whose inputs may be read by range. The error is an *Error or the error of the context.
 func (s *Rows) Read(ctx context.Context) (*mat.Dense, error) {
 	if err := s.checkKnown(); err != nil {
 		return nil, err
@@ -400,8 +398,8 @@ func (s *Rows) Read(ctx context.Context) (*mat.Dense, error) {
 	return x, s.far.readTo(ctx, s, x.RawMatrix().Data)
 }
 
-// Matrix returns the inputs as an N×D matrix: pixels divided by 255 (but see Data.TakeWhole), features as they are in the
-// file. It panics if there are no rows, or where they are read by range: see Read.
+// Matrix returns the inputs as an N×D matrix: pixels divided by 255 (but see Data.TakeWhole), and features unchanged
+// from the file. It panics if there are no rows, or if they are read by range: see Read.
 func (s *Rows) Matrix() *mat.Dense {
 	if s.n == 0 {
 		panic("dataset: matrix of no rows")
@@ -441,7 +439,7 @@ func (s *Rows) MatrixTo(dst *mat.Dense) {
 	})
 }
 
-// Slice returns rows lo to hi−1, which share the memory of the others.
+// Slice returns rows lo to hi−1, which share memory with s.
 func (s *Rows) Slice(lo, hi int) *Rows {
 	part := *s
 	part.n = hi - lo
@@ -461,7 +459,7 @@ func (s *Rows) Slice(lo, hi int) *Rows {
 	return &part
 }
 
-// rowsFrom are the numbers from lo to hi−1.
+// rowsFrom returns the numbers from lo to hi−1.
 func rowsFrom(lo, hi int) []int {
 	at := make([]int, hi-lo)
 	for i := range at {
@@ -470,7 +468,7 @@ func rowsFrom(lo, hi int) []int {
 	return at
 }
 
-// slice returns rows lo to hi−1 of the n rows of a table; nil of nil.
+// slice returns rows lo to hi−1 of the n rows of a table; nil for nil.
 func slice[T any](v []T, lo, hi, n int) []T {
 	if v == nil {
 		return nil
@@ -479,8 +477,7 @@ func slice[T any](v []T, lo, hi, n int) []T {
 	return v[lo*width : hi*width]
 }
 
-// At returns the rows at these places among the rows, in this order. There may be many: what is the same for all of them
-// shares its memory.
+// At returns the rows at these positions of s, in this order. The result shares memory with s where it can.
 func (s *Rows) At(at []int) *Rows {
 	part := *s
 	part.n = len(at)
@@ -506,7 +503,7 @@ func (s *Rows) At(at []int) *Rows {
 	return &part
 }
 
-// gather returns the rows at these places of a table of n rows; nil of nil.
+// gather returns the rows at these positions of a table of n rows; nil for nil.
 func gather[T any](v []T, at []int, n int) []T {
 	if v == nil {
 		return nil
@@ -519,8 +516,8 @@ func gather[T any](v []T, at []int, n int) []T {
 	return out
 }
 
-// Grouped returns the rows with fewer classes: class k of s is class to[k] of the result, whose labels are classes. It
-// returns s if it has no classes.
+// Grouped returns the rows with fewer classes: class k of s becomes class to[k] of the result, whose classes have the
+// labels in classes. It returns s if it has no classes.
 func (s *Rows) Grouped(to, classes []int) *Rows {
 	if s.Class == nil {
 		return s

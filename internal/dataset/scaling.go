@@ -17,17 +17,16 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// Scaling standardizes inputs or targets: x ← (x − Mean)/Scale. Both have one
-// number for all D columns, one for each channel of a picture, or one for each
-// column: number k of K is for the columns kD/K to (k+1)D/K. A nil Scaling
-// leaves numbers as they are.
+// Scaling standardizes inputs or targets: x ← (x − Mean)/Scale. Mean and Scale have one number for
+// all D columns, one for each channel of a picture, or one for each column: number k of K is for
+// the columns from kD/K up to (k+1)D/K − 1. A nil Scaling leaves numbers unchanged.
 type Scaling struct {
 	Mean, Scale []float64
 }
 
-// ScalingBy returns the scaling with these means and deviations, which have the same
-// length or are one number for all; nil means are 0, nil deviations 1. The error says
-// which number is not finite, or which deviation is not positive.
+// ScalingBy returns the scaling with these means and standard deviations. Both have the same
+// length, or one is a single number for all. Nil means are 0, and nil standard deviations 1. The
+// error says which number is not finite or which standard deviation is not positive.
 func ScalingBy(mean, sd []float64) (*Scaling, error) {
 	k := max(1, len(mean), len(sd))
 	of := func(v []float64, none float64) ([]float64, error) {
@@ -66,8 +65,8 @@ func (s *Scaling) Identity() bool {
 	return !slices.ContainsFunc(s.Mean, func(v float64) bool { return v != 0 }) && !slices.ContainsFunc(s.Scale, func(v float64) bool { return v != 1 })
 }
 
-// Fits returns an error unless the scaling is for inputs of this shape: it has one number
-// for all, one for each channel of a picture, or one for each column.
+// Fits returns an error unless the scaling can be applied to inputs of this shape: it must have one
+// number for all, one for each channel of a picture, or one for each column.
 func (s *Scaling) Fits(shape []int) error {
 	d := 1
 	for _, n := range shape {
@@ -84,8 +83,8 @@ func (s *Scaling) Fits(shape []int) error {
 }
 
 // NewScaling returns the mean and the population standard deviation of every
-// column of x, the training inputs (N×D). A constant column has scale 1. The
-// error names a column whose spread a float64 cannot hold.
+// column of x, the training inputs (N×D). A constant column has scale 1. The error names a column
+// whose standard deviation overflows.
 func NewScaling(x *mat.Dense) (*Scaling, error) {
 	n, d := x.Dims()
 	return scalingOf(d, false, 1, float64(n), "feature", "rescale the column", func(do func(x *mat.Dense)) error {
@@ -94,9 +93,9 @@ func NewScaling(x *mat.Dense) (*Scaling, error) {
 	})
 }
 
-// Scaling returns the scaling that standardizes the inputs of these rows: by column
-// for features, and by channel for pictures, of all its pixels together. Constant ones
-// have scale 1. Other rows count with them. It holds few rows at a time. The error is an error of NewScaling or Rows.Read.
+// Scaling returns the scaling that standardizes the inputs of these rows: each column of features, or each channel of
+// pictures over all its pixels. A constant column or channel has scale 1. The rows of others count as well. Scaling
+// holds few rows in memory at a time. The error is an error of NewScaling or Rows.Read.
 func (s *Rows) Scaling(ctx context.Context, others ...*Rows) (*Scaling, error) {
 	each := func(do func(x *mat.Dense)) error { return s.each(ctx, others, do) }
 	n := s.lenWith(others)
@@ -110,7 +109,7 @@ func (s *Rows) Scaling(ctx context.Context, others ...*Rows) (*Scaling, error) {
 	return scalingOf(channels, s.last, float64(n*(s.Dim()/channels)), 1, "channel", "rescale the pictures", each)
 }
 
-// each reads these rows and those of others a few at a time.
+// each calls do with these rows and those of others, a few at a time.
 func (s *Rows) each(ctx context.Context, others []*Rows, do func(x *mat.Dense)) error {
 	for _, s := range append([]*Rows{s}, others...) {
 		const tile = 256
@@ -125,7 +124,7 @@ func (s *Rows) each(ctx context.Context, others []*Rows, do func(x *mat.Dense)) 
 	return nil
 }
 
-// lenWith is the number of these rows and those of others.
+// lenWith returns the number of these rows and those of others.
 func (s *Rows) lenWith(others []*Rows) int {
 	n := s.Len()
 	for _, o := range others {
@@ -134,8 +133,8 @@ func (s *Rows) lenWith(others []*Rows) int {
 	return n
 }
 
-// PerChannel returns the scaling of all columns that one number a channel of images with their channels last is; other
-// scalings, and nil, as they are.
+// PerChannel expands a scaling with one number for each channel to one for each column, for images whose channels
+// come last. It returns other scalings, and nil, unchanged.
 func (s *Rows) PerChannel(by *Scaling) *Scaling {
 	if by == nil || !s.last {
 		return by
@@ -149,10 +148,11 @@ func (s *Rows) PerChannel(by *Scaling) *Scaling {
 // bad reports whether v is NaN or infinite.
 func bad(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
-// scalingOf returns the mean and the standard deviation of k columns or channels, by two passes over
-// rows that each gives, of columns of a channel that follow one another, or with last have one of each channel by turns. It finds a constant one by comparing values, since the rounded mean would give it
-// a tiny spread. Each number is divided by one before it is added, and the sum by all. The error names the
-// one whose spread is too large.
+// scalingOf returns the mean and the standard deviation of k columns or channels, in two passes over the rows that
+// each yields. The columns of a channel are consecutive, or with last the channels alternate. A constant channel is
+// found by comparing values, since the rounded mean would give it a tiny standard deviation. Each number is divided
+// by one before it is added, and the sum is divided by all. The error names a column or channel whose standard
+// deviation is too large.
 func scalingOf(k int, last bool, one, all float64, kind string, remedy option.Text, each func(do func(x *mat.Dense)) error) (*Scaling, error) {
 	s := &Scaling{Mean: make([]float64, k), Scale: make([]float64, k)}
 	value, constant := make([]float64, k), slices.Repeat([]bool{true}, k)
@@ -279,26 +279,26 @@ func splitFloats(text string) ([]float64, error) {
 	return out, nil
 }
 
-// mostScaling bounds the bytes of a file of means and deviations.
+// mostScaling bounds the bytes of a file of means and standard deviations.
 const mostScaling = 64 << 20
 
-// A ScalingFile holds means and deviations as a JSON file has them: an object with
-// "mean" and "sd", each a number, a list or an object by column name, or with "inputs"
-// and "targets" that hold such objects. The names of scikit-learn's and PyTorch's
-// attributes are understood too: "mean_", "scale_", "std".
+// A ScalingFile holds the means and standard deviations of a JSON file, which is an object with
+// "mean" and "sd", each a number, a list or an object by column name, or with "inputs" and
+// "targets" that hold such objects. The names of scikit-learn's and PyTorch's attributes are
+// understood too: "mean_", "scale_", "std".
 type ScalingFile struct {
 	path            string
 	inputs, targets *scalingPart
 }
 
-// A scalingPart is one object with means and deviations.
+// A scalingPart is one object with means and standard deviations.
 type scalingPart struct{ mean, sd any }
 
-// scalingNames are the keys of means and of deviations.
+// scalingNames holds the keys of means and of standard deviations.
 var scalingNames = [2][]string{{"mean", "mean_", "means"}, {"sd", "std", "scale", "scale_", "sds", "stds"}}
 
-// ReadScaling reads a file of means and deviations. The error is an *Error that names
-// the file and the key or, if ctx is done, its error.
+// ReadScaling reads a file of means and standard deviations. The error is an *Error that names the
+// file and the key or, if ctx is done, its error.
 func ReadScaling(ctx context.Context, path string) (*ScalingFile, error) {
 	f, err := openFile(ctx, path)
 	if err != nil {
@@ -348,13 +348,13 @@ func ReadScaling(ctx context.Context, path string) (*ScalingFile, error) {
 
 var scalingRemedy = option.Plain(`write {"mean": [...], "sd": [...]}, or {"inputs": {...}, "targets": {...}} with such objects`)
 
-// part reads one object with means and deviations.
+// part reads one object with means and standard deviations.
 func (s *ScalingFile) part(object map[string]any, within string) (*scalingPart, error) {
 	var found [2]any
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		which := slices.IndexFunc(scalingNames[:], func(names []string) bool { return slices.Contains(names, key) })
 		if which < 0 {
-			continue // such as scikit-learn's var_ and n_samples_seen_
+			continue // other attributes, such as scikit-learn's var_ and n_samples_seen_
 		}
 		if found[which] != nil {
 			return nil, &Error{File: s.path, Place: option.Quote(key), Problem: "is a second list of the same kind", Remedy: scalingRemedy}
@@ -402,8 +402,8 @@ func (s *ScalingFile) scaling(part *scalingPart, columns []string) (*Scaling, bo
 	return out, true, nil
 }
 
-// numbers returns a value of the file as numbers in the order of the columns. Of
-// columns that an object does not name the number is none.
+// numbers returns a value of the file as numbers in the order of the columns. Columns that an
+// object does not name get the number none.
 func (s *ScalingFile) numbers(v any, what string, columns []string, none float64) ([]float64, error) {
 	fail := func(problem string) ([]float64, error) {
 		return nil, &Error{File: s.path, Place: what, Problem: problem, Remedy: scalingRemedy}

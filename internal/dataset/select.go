@@ -13,9 +13,9 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// Select returns the rows of these classes, which it numbers in this order; nil keeps every row. A positive count takes
-// the first of them, in file order. It is an error to ask for more rows than there are, and to name a class twice or
-// one that is not in the data.
+// Select returns the rows of these classes, which it numbers in the order given; nil keeps every row. A positive
+// count takes only the first count of these rows, in file order. It is an error to ask for more rows than there are,
+// to name a class twice, or to name a class that is not in the data.
 func (s *Rows) Select(classes []int, count int) (*Rows, error) {
 	if err := s.checkClasses(classes); err != nil {
 		return nil, err
@@ -43,9 +43,9 @@ func (s *Rows) Select(classes []int, count int) (*Rows, error) {
 	return s.selected(pos, classes), nil
 }
 
-// Pick returns the rows with these numbers in the original file, in this order; nil is those of Select. from is the file or
-// option that lists them, for messages. It is an error, which names the row, to list one of a class that is not among the
-// classes, one twice, or one past the end or of another part, and the errors of Select for the classes.
+// Pick returns the rows with these numbers in the original file, in this order; nil rows give the result of Select.
+// from is the file or option that lists them, for messages. The error names a row that is listed twice, is not of the
+// given classes, is past the end or belongs to another part. For the classes the errors are those of Select.
 func (s *Rows) Pick(classes, rows []int, from option.Text) (*Rows, error) {
 	if rows == nil {
 		return s.Select(classes, 0)
@@ -80,17 +80,17 @@ func (s *Rows) Pick(classes, rows []int, from option.Text) (*Rows, error) {
 	return s.selected(pos, classes), nil
 }
 
-// errorf is an error that names the file of the rows.
+// errorf returns an error that names the file of the rows.
 func (s *Rows) errorf(remedy option.Text, format string, a ...any) error {
 	return &Error{File: s.File, Problem: fmt.Sprintf(format, a...), Remedy: remedy}
 }
 
-// keeps tells whether the row at a place is of these classes.
+// keeps tells whether the row at a position has one of these classes.
 func (s *Rows) keeps(classes []int, place int) bool {
 	return classes == nil || s.Labels == nil || slices.Contains(classes, s.Labels[place])
 }
 
-// checkClasses refuses classes that the rows cannot have, and to select rows where there are none.
+// checkClasses returns an error if there are no rows to select, or if the rows cannot have the classes.
 func (s *Rows) checkClasses(classes []int) error {
 	known := s.known
 	switch {
@@ -122,7 +122,8 @@ func (s *Rows) classList(classes []int) string {
 	return listOf(classes, s.ClassName)
 }
 
-// selected returns the rows at these places with their classes, which may be nil, and targets for a likelihood.
+// selected returns the rows at these positions, with Classes set to classes, which may be nil, and with targets for
+// a likelihood.
 func (s *Rows) selected(at, classes []int) *Rows {
 	sub := s.At(at)
 	if s.Labels == nil {
@@ -162,7 +163,7 @@ func distinct(v ...[]int) []int {
 	return out
 }
 
-// maxRows bounds the row numbers in a file, which take 512 MiB then.
+// maxRows bounds the number of row numbers in a file; they take at most 512 MiB.
 const maxRows = 1 << 26
 
 // ReadRows reads a file of row numbers, one on each line. Blank lines and text

@@ -31,7 +31,7 @@ func readSplit(ctx context.Context, csvPath string, k, n int) (map[string][]int,
 	return readSplits(f, path, k, n)
 }
 
-// readSplits reads the lines split,row,part of a file, and keeps the lines of split k.
+// readSplits reads the lines of a file, which have the fields split, row and part, and keeps those of split k.
 func readSplits(r io.Reader, name string, k, n int) (map[string][]int, error) {
 	in := newRecords(r, name)
 	header, err := in.next()

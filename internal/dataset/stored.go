@@ -12,8 +12,9 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// Kept returns the rows in the order of the file, with copies of their inputs in memory, of those at the positions held
-// alone unless it is nil. Labels are in Targets too, as in the data. The error is an error of Read.
+// Kept returns the rows in the order of the file, with copies of their inputs in memory. If held is not nil, only the
+// rows at these positions have inputs. Targets holds labels too, as the data have them. The error is an error of
+// Read.
 func (s *Rows) Kept(ctx context.Context, held []int) (*Rows, error) {
 	order := rowsFrom(0, s.n)
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(s.Row(i), s.Row(j)) })
@@ -26,7 +27,7 @@ func (s *Rows) Kept(ctx context.Context, held []int) (*Rows, error) {
 			at[i], _ = slices.BinarySearch(out.Index, s.Row(k))
 		}
 		slices.Sort(at)
-		out.held = slices.Compact(at) // an inducing element may be a row again
+		out.held = slices.Compact(at) // several inducing elements may be the same row
 		from = *from.At(out.held)
 	}
 	if s.Labels != nil {
@@ -53,15 +54,16 @@ func (s *Rows) Kept(ctx context.Context, held []int) (*Rows, error) {
 	return &out, nil
 }
 
-// Memory returns inputs that are in memory: pixels, or other numbers, and the places of their rows, nil for all.
+// Memory returns the inputs in memory: pixels or other numbers, and the positions of the rows that have inputs, nil
+// for all.
 func (s *Rows) Memory() (pixels []byte, x []float64, held []int) { return s.px, s.x, s.held }
 
-// Hold gives rows their inputs, which Memory has returned.
+// Hold sets the inputs of the rows to what Memory returned.
 func (s *Rows) Hold(pixels []byte, x []float64, held []int) {
 	s.inputs = &inputs{px: pixels, x: x, held: held}
 }
 
-// Join returns rows of Kept, followed by more of them whose numbers are first, first+1, ….
+// Join returns the rows s of Kept followed by the rows more, which get the numbers first, first+1, ….
 func (s *Rows) Join(more *Rows, first int) *Rows {
 	out := *s
 	out.Index, out.IDs, out.Targets = slices.Concat(s.Index, rowsFrom(first, first+more.n)), slices.Concat(s.IDs, more.IDs), slices.Concat(s.Targets, more.Targets)
@@ -78,17 +80,17 @@ func (s *Rows) Join(more *Rows, first int) *Rows {
 	return &out
 }
 
-// Without returns data like these rows, with no row: WithTrain puts some in. source says where they come from, for
-// messages.
+// Without returns data of the form of these rows but without rows; WithTrain adds rows. source is the origin of
+// the data for messages.
 func Without(r *Rows, source string) *Data {
 	d := &Data{Name: source, Source: source, Inside: true, Shape: r.Shape, Columns: r.Columns, IntegerLabels: r.Labels != nil, Names: r.Names}
 	d.Train, d.Valid, d.Test = noRows("train", source), noRows("valid", source), noRows("test", source)
 	return d
 }
 
-// WithTrain returns the data with rows as Kept returns them in place of the training part; only Targets have the values of
-// their labels, where Labels are not nil. file names their origin in messages. Rows that do not fit the data or each other
-// are an *Error.
+// WithTrain returns the data with r, rows as Kept returns them, as the training part. If Labels is not nil, the
+// values of the labels are taken from Targets. file is the origin of the rows for messages. The error is an *Error if
+// the rows do not fit the data or each other.
 func (d *Data) WithTrain(r *Rows, file string) (*Data, error) {
 	fail := func(format string, a ...any) (*Data, error) {
 		return nil, &Error{File: file, Problem: "its training rows " + fmt.Sprintf(format, a...), Remedy: "write it again, or name the data it belongs to"}

@@ -14,24 +14,24 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// table is what one file holds: features or pictures, and targets that are numbers,
-// words or missing.
+// table is the content of one file: features or pictures, and targets that are numbers, words or
+// missing.
 type table struct {
-	*Rows // of the file, with Shape of pictures alone and Columns of features, in file order; Targets are nil for words
+	*Rows // the rows in file order; Shape is set for pictures only, and Columns for features; Targets is nil for words
 
-	spare   []bool   // of each feature: no input takes it, so that its fields need not be numbers; nil where all are taken
-	kinds   int      // of rows of targets with a single one, which are labels: their number of targets; 0 for others
-	real    bool     // such rows stay numbers
-	text    []bool   // of each feature: it is spare, and some field is no number; nil where none is
-	all     []string // names of the features before some were left out: see leaveOut; nil where none was
-	targets []string // target columns; nil where the file has none
-	words   []string // N targets; nil where they are numbers
+	spare   []bool   // whether each feature is spare, so that its fields need not be numbers; nil for none
+	kinds   int      // for one-hot targets, which are labels, the number of targets; else 0
+	real    bool     // whether one-hot targets stay numbers
+	text    []bool   // whether each feature is spare and has a field that is not a number; nil for none
+	all     []string // names of the features before leaveOut; nil if none was left out
+	targets []string // names of the target columns; nil if the file has none
+	words   []string // the N targets; nil if they are numbers
 }
 
-// newTable returns a table of a file without rows.
+// newTable returns a table without rows for a file.
 func newTable(file string) *table { return &table{Rows: noRows("", file)} }
 
-// part returns the rows of the table, or the rows at these places, as one part of the data.
+// part returns the rows at these positions, or all rows for nil, as one part of the data.
 func (t *table) part(d *Data, name string, at []int) *Rows {
 	s := *t.Rows
 	s.Part, s.Notes, s.fileRows = name, nil, t.n
@@ -55,9 +55,8 @@ func (t *table) part(d *Data, name string, at []int) *Rows {
 	return s.At(at)
 }
 
-// readCSV reads a header line and rows, which may take at most the given bytes of
-// memory; 0 is no limit. Features are finite numbers, as are targets unless all of
-// them are words.
+// readCSV reads a header line and rows, which may take at most most bytes of memory; 0 is no limit.
+// Features must be finite numbers, and so must targets unless all of them are words.
 func readCSV(r io.Reader, name string, l layout, most int64) (*table, error) {
 	in := newRecords(r, name)
 	header, err := in.header()
@@ -69,7 +68,7 @@ func readCSV(r io.Reader, name string, l layout, most int64) (*table, error) {
 		return nil, err
 	}
 	t := c.table(name)
-	rows := 1.02 * l.rows // room for all, so that none is copied
+	rows := 1.02 * l.rows // allocate room for all rows, so that none is copied later
 	if d := float64(len(c.features)); most > 0 {
 		rows = min(rows, float64(most)/(8*d+rowBytes(len(c.target))))
 	}
@@ -83,7 +82,7 @@ func readCSV(r io.Reader, name string, l layout, most int64) (*table, error) {
 	return t, nil
 }
 
-// words returns the words that labels may be, each by itself.
+// words returns a map of the words that may occur as labels, each to itself.
 func (l *layout) words() map[string]string {
 	words := map[string]string{}
 	for _, name := range l.names {
@@ -101,8 +100,8 @@ func (in *records) header() ([]string, error) {
 	return trimAll(header), err
 }
 
-// fillFrom appends all records of a file; words holds each word once. Where f is not
-// nil it gets places of the file, and the features are only checked.
+// fillFrom appends all records of a file; words holds each word once. If f is not nil, it receives
+// the marks of the file, and the features are checked but not kept.
 func (t *table) fillFrom(in *records, c *columns, words map[string]string, most int64, f *csvFile) error {
 	first, bytes := t.n, int64(0)
 	for ; ; t.n++ {
@@ -120,7 +119,7 @@ func (t *table) fillFrom(in *records, c *columns, words map[string]string, most 
 		if f != nil && (t.n-first)%markEvery == 0 {
 			f.marks = append(f.marks, csvMark{offset, int64(in.line(0))})
 		}
-		// Append a record to all but the number of rows. The first target says whether all are words.
+		// Append the record. The first target decides whether all targets are words.
 		for k, j := range c.features {
 			v, err := in.feature(c, k, rec)
 			if e := (*Error)(nil); errors.As(err, &e) {
@@ -173,7 +172,7 @@ func (t *table) fillFrom(in *records, c *columns, words map[string]string, most 
 			t.Targets = append(t.Targets, v)
 		}
 		if c.id >= 0 {
-			t.IDs = append(t.IDs, strings.Clone(strings.TrimSpace(rec[c.id]))) // rec keeps the whole line
+			t.IDs = append(t.IDs, strings.Clone(strings.TrimSpace(rec[c.id]))) // a part of rec would keep the whole line
 		}
 		if c.weight >= 0 {
 			v, err := in.number(c.weight, c.header[c.weight], strings.TrimSpace(rec[c.weight]))
@@ -206,7 +205,7 @@ func (t *table) fillFrom(in *records, c *columns, words map[string]string, most 
 	return in.checkDecimals()
 }
 
-// isText notes that some field of feature k, which no input takes, is no number.
+// isText records that some field of the spare feature k is not a number.
 func (t *table) isText(k int) {
 	if t.text == nil {
 		t.text = make([]bool, len(t.Columns))
@@ -214,8 +213,8 @@ func (t *table) isText(k int) {
 	t.text[k] = true
 }
 
-// leaveOut leaves out of a table the features that are text, which no input takes. used are the columns of each of the
-// files that are read where they are needed.
+// leaveOut removes the spare features that are text from a table. used holds the columns of each file that is read by
+// range.
 func (t *table) leaveOut(used ...*columns) {
 	if t.text == nil {
 		return
@@ -231,7 +230,7 @@ func (t *table) leaveOut(used ...*columns) {
 	}
 }
 
-// keep appends some elements of v to dst, which may be the beginning of v.
+// keep appends the elements of v for which kept is true to dst, which may be the beginning of v.
 func keep[T any](dst, v []T, kept func(i int) bool) []T {
 	for i, e := range v {
 		if kept(i) {
@@ -241,7 +240,7 @@ func keep[T any](dst, v []T, kept func(i int) bool) []T {
 	return dst
 }
 
-// weightsRemedy says what to do about weights of rows that are none.
+// weightsRemedy says what to do about invalid weights of rows.
 const weightsRemedy = "write weights of 0 or more, 1 for a row that counts once"
 
 // utf8Remedy says what to do about text in another encoding.

@@ -16,10 +16,10 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// plainText returns the text of a file in UTF-8 whose lines end in line feeds: what a gzipped file
-// holds, decoded from UTF-16 or UTF-32, with line feeds for carriage returns that end lines alone. It
-// reports whether that differs from the bytes of the file. The error is an *Error without a file, or comes from
-// the reader.
+// plainText returns the text of a file in UTF-8 whose lines end in line feeds. It decompresses a gzipped file,
+// decodes UTF-16 and UTF-32, and replaces carriage returns that end lines without a line feed. changed tells
+// whether the text differs from the bytes of the file. The error is an *Error without the name of a file, or
+// comes from the reader.
 func plainText(r io.Reader) (text io.Reader, changed bool, err error) {
 	packed := bufio.NewReader(r)
 	head, _ := packed.Peek(2)
@@ -28,7 +28,7 @@ func plainText(r io.Reader) (text io.Reader, changed bool, err error) {
 		return nil, false, err
 	}
 	b := bufio.NewReaderSize(r, sniffed)
-	head, _ = b.Peek(sniffed) // an error comes again when the text is read
+	head, _ = b.Peek(sniffed) // reading the text returns the error again
 	if kind := foreign(head); kind != nil {
 		return nil, false, kind.error("")
 	}
@@ -42,8 +42,8 @@ func plainText(r io.Reader) (text io.Reader, changed bool, err error) {
 	return b, changed, nil
 }
 
-// wideEncoding returns the encoding of a text of two or four bytes a character, by its byte order mark or by the
-// zeros among its first bytes; nil for others.
+// wideEncoding returns the encoding of a text with two or four bytes for each character, which it recognizes by
+// the byte order mark or by zeros among the first bytes; nil for other texts.
 func wideEncoding(head []byte) encoding.Encoding {
 	switch {
 	case bytes.HasPrefix(head, []byte("\xff\xfe\x00\x00")), bytes.HasPrefix(head, []byte("\x00\x00\xfe\xff")):
@@ -84,7 +84,7 @@ func returnsAlone(head []byte) bool {
 	return returns
 }
 
-// lineFeeds reads a text with line feeds in place of carriage returns.
+// lineFeeds is a reader that replaces carriage returns by line feeds.
 type lineFeeds struct{ io.Reader }
 
 // Read implements io.Reader.
@@ -98,26 +98,27 @@ func (r lineFeeds) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A foreignKind is a kind of file that is not read, with what converts it.
+// A foreignKind is a kind of file that cannot be read, with advice on converting it.
 type foreignKind struct {
 	name    string // with its article
 	endings []string
-	magic   []string // of its first bytes
-	remedy  string   // with NAME for the file without its ending
+	magic   []string // possible first bytes
+	remedy  string   // NAME stands for the name of the file without its ending
 }
 
-// pandas says how to convert a file by a function of pandas.
+// pandas returns the advice to convert a file with a function of pandas.
 func pandas(read, ending string) string {
 	return fmt.Sprintf("convert it, for example with pandas.read_%s(\"NAME%s\").to_csv(\"NAME.csv\", index=False)", read, ending)
 }
 
-// foreignKinds are known by their ending or by their first bytes. Those that begin like an archive of arrays are told
-// by the ending alone.
+// foreignKinds are recognized by their ending or by their first bytes, but those that begin like an archive of arrays
+// by their ending only.
 var foreignKinds = []foreignKind{
 	{"an Excel workbook", []string{".xlsx", ".xlsm", ".xls"}, []string{"\xd0\xcf\x11\xe0"}, "save its sheet as CSV, or " + pandas("excel", ".xlsx")},
 	{"an OpenDocument sheet", []string{".ods"}, nil, "save it as CSV, or " + pandas("excel", ".ods")},
-	// The library for Parquet in pure Go, github.com/parquet-go/parquet-go, brings seven modules, and a program that only
-	// opens a file with it has 17 MB; so package parquet, which registers it, is a module of its own.
+	// Package parquet, which registers the format, is a module of its own, because the Parquet library
+	// github.com/parquet-go/parquet-go depends on seven modules and makes a program that only opens a file 17 MB
+	// large.
 	{"a Parquet file", []string{".parquet"}, []string{"PAR1"}, pandas("parquet", ".parquet")},
 	{"a Feather file", []string{".feather", ".arrow"}, []string{"ARROW1", "FEA1"}, pandas("feather", ".feather")},
 	{"a pickle", []string{".pkl", ".pickle"}, []string{"\x80\x02", "\x80\x03", "\x80\x04", "\x80\x05"}, pandas("pickle", ".pkl")},
@@ -159,7 +160,7 @@ func foreignByName(path string) *foreignKind {
 	return nil
 }
 
-// error says that a file of this kind is not read.
+// error returns the error that files of this kind cannot be read.
 func (k *foreignKind) error(path string) *Error {
 	name := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
 	if path == "" {
