@@ -16,7 +16,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// CauseOf is err without the name of a temporary file.
+// CauseOf returns err without the path of a *fs.PathError, which may be that of a temporary file.
 func CauseOf(err error) error {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		return p.Err
@@ -24,7 +24,7 @@ func CauseOf(err error) error {
 	return err
 }
 
-// UsageError is a command line that is wrong without looking at any file.
+// A UsageError says that a command line is wrong whatever the files contain.
 type UsageError struct{ err error }
 
 func (e *UsageError) Error() string { return e.err.Error() }
@@ -39,7 +39,7 @@ type StrictError struct{ Warnings linearize.Warnings }
 
 func (e *StrictError) Error() string { return e.Message().String() }
 
-// Message is the first warning, with its options.
+// Message returns the first warning as a text with options.
 func (e *StrictError) Message() option.Text {
 	more := ""
 	if n := len(e.Warnings) - 1; n > 0 {
@@ -69,13 +69,12 @@ func IsFull(err error) bool {
 	return full || stored || written
 }
 
-// IsCancelled tells whether an error is that of a context that ended: nothing is wrong with what was asked.
+// IsCancelled tells whether an error comes from a context that ended.
 func IsCancelled(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// SameFile tells whether two paths name one file, through links too. The file
-// need not exist.
+// SameFile tells whether two paths name the same file, also through links. The file need not exist.
 func SameFile(a, b string) bool {
 	if filepath.Clean(a) == filepath.Clean(b) {
 		return true
@@ -96,7 +95,7 @@ type FlagPath struct {
 	Path string
 }
 
-// Exclusive is the usage error where more than one of some flags is given; nil for none.
+// Exclusive returns a usage error if more than one of the flags is given.
 func Exclusive(given func(flag string) bool, names ...string) error {
 	first := ""
 	for _, name := range names {
@@ -111,7 +110,7 @@ func Exclusive(given func(flag string) bool, names ...string) error {
 	return nil
 }
 
-// NotOneOf is the usage error of a flag whose value is none of a list.
+// NotOneOf returns the usage error of a flag whose value is not in the list.
 func NotOneOf(flag, value string, list []string) error {
 	text := list[len(list)-1]
 	if rest := list[:len(list)-1]; len(rest) > 0 {
@@ -120,8 +119,9 @@ func NotOneOf(flag, value string, list []string) error {
 	return Usagef("%v %q must be %s%s", option.Named(flag), value, text, DidYouMean(value, list))
 }
 
-// DidYouMean returns "; did you mean X?" for the word of a list that has the fewest typing errors, at most one in
-// three letters, or else is the only one that begins with the word, and "" where there is none.
+// DidYouMean returns "; did you mean X?", where X is the entry of the list that differs from word by the fewest
+// typing errors, at most one in three letters. If there is none, X is the only entry that begins with word;
+// otherwise the result is "".
 func DidYouMean(word string, list []string) string {
 	word = strings.ToLower(word)
 	near, fewest := "", len([]rune(word))/3+1
@@ -143,11 +143,11 @@ func DidYouMean(word string, list []string) string {
 	return fmt.Sprintf("; did you mean %s?", near)
 }
 
-// typingErrors counts the letters that are missing, too many, wrong or swapped with their neighbour, which is the
-// optimal string alignment distance.
+// typingErrors returns the optimal string alignment distance: the number of letters that are missing,
+// superfluous, wrong or swapped with their neighbour.
 func typingErrors(a, b string) int {
 	x, y := []rune(a), []rune(b)
-	rows := make([][]int, len(x)+1) // rows[i][j]: between the first i and the first j letters
+	rows := make([][]int, len(x)+1) // rows[i][j] is the distance between the first i and the first j letters
 	for i := range rows {
 		rows[i] = make([]int, len(y)+1)
 		rows[i][0] = i

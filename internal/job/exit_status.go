@@ -13,24 +13,26 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// Exit statuses other than 0 and 1. The same command line ends with 1 or 2 again; with any other it may succeed.
+// Exit statuses other than 0 and 1. After 1 or 2 the same command line fails again; after the others it may
+// succeed.
 const (
 	StatusUsage       = 2   // a wrong command line
-	StatusAgain       = 75  // the machine failed: EX_TEMPFAIL of sysexits.h
-	StatusHungUp      = 129 // the terminal is gone: the same as below of SIGHUP
-	StatusInterrupted = 130 // Ctrl-C, as shells have it: 128 and the number of SIGINT
-	StatusTerminated  = 143 // the same of SIGTERM
+	StatusAgain       = 75  // a failure of the machine: EX_TEMPFAIL of sysexits.h
+	StatusHungUp      = 129 // the terminal was closed: 128 and the number of SIGHUP
+	StatusInterrupted = 130 // Ctrl-C: 128 and the number of SIGINT, as in shells
+	StatusTerminated  = 143 // 128 and the number of SIGTERM
 )
 
-// failures are errors of a machine, whatever it was asked: no room on a disk, input and output, no memory.
+// failures are errors of the machine, independent of the command line: a full disk, failed input or output, too
+// little memory.
 var failures = []error{
 	syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EIO, syscall.ESTALE, syscall.ETIMEDOUT,
 	syscall.ENOMEM, syscall.EAGAIN, syscall.EMFILE, syscall.ENFILE,
 }
 
-// Status reports err in one line that begins with the name of the program, and returns the exit status. For Python the
-// line is a JSON object of the message, and of the argument that it names first. A context that was cancelled counts as
-// interrupted.
+// Status reports err in one line that begins with the name of the program, and returns the exit status. For Python
+// the line is a JSON object with the message and the first argument that the message names. A cancelled context
+// counts as interrupted.
 func Status(stderr io.Writer, program string, words option.Words, err error) int {
 	if err == nil {
 		return 0
@@ -39,7 +41,7 @@ func Status(stderr io.Writer, program string, words option.Words, err error) int
 	if download := (*dataset.Error)(nil); interrupted && !errors.As(err, &download) {
 		msg = "interrupted"
 	}
-	// Where standard error cannot be written there is nobody left to tell.
+	// Errors of writing to standard error are ignored, since they cannot be reported anywhere.
 	if words == option.Python {
 		e := json.NewEncoder(stderr)
 		e.SetEscapeHTML(false)

@@ -1,6 +1,5 @@
-// Package job is what a piece of work says of itself while it goes on, and what it keeps to the end: progress, notes,
-// warnings, the time of each part and files that stay open. A command shows it on a terminal, and a program hears of
-// progress.
+// Package job collects what a long call reports: progress, notes and warnings, the time of each part, and files that
+// stay open until the end. A command shows the reports on a terminal; a program receives progress.
 package job
 
 import (
@@ -14,22 +13,22 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A Listener hears what a job says while it goes on.
+// A Listener receives the reports of a running job.
 type Listener interface {
 	// Show says that done of total steps of a stage are done; a total of 0 is unknown.
 	Show(stage string, done, total int)
-	// Clear says that the stage is over, and that something else may be said.
+	// Clear says that the stage is over, so that its progress may be removed from the screen.
 	Clear()
-	// Ended says that a part of the work is done.
+	// Ended says that this part of the work is done.
 	Ended(part string)
-	// Note says in a line what users should know, and Detail what is done.
+	// Note gives users important information in one line. Detail says in one line what is being done.
 	Note(text string)
 	Detail(text string)
-	// Alarm says at once what long work would waste its time on.
+	// Alarm gives a warning at once, because long work would be wasted if it applies.
 	Alarm(w *linearize.Warning)
 }
 
-// Progress is a listener that hears of progress alone; nil tells nobody.
+// Progress is a listener that receives progress only; it may be nil.
 type Progress func(stage string, done, total int)
 
 // Show implements Listener.
@@ -54,18 +53,18 @@ func (Progress) Detail(string) {}
 // Alarm implements Listener.
 func (Progress) Alarm(*linearize.Warning) {}
 
-// Warnings are what users of answers should know, which write themselves as JSON.
+// Warnings lists what users of answers should know. It has a JSON form.
 type Warnings = linearize.Warnings
 
 // A Job is one piece of work. Make it with New.
 type Job struct {
-	// Args are the command line that the job is, for files that remember how they were made; nil in a program.
+	// Args is the command line of the job, which written files record; nil in a program.
 	Args []string
-	// Strict makes an error of the first alarm.
+	// Strict turns the first alarm into an error.
 	Strict bool
-	Words  option.Words // of who asked, for notes and warnings
+	Words  option.Words // how notes and warnings name options
 
-	Listener Listener // nil hears nothing
+	Listener Listener // may be nil
 
 	Warnings Warnings
 
@@ -73,19 +72,19 @@ type Job struct {
 	files *files
 }
 
-// times are those of the parts of a job.
+// times holds the durations of the parts of a job.
 type times struct {
-	start, last time.Time // the last is the end of the last part
+	start, last time.Time // last is the end of the last part
 	parts       map[string]time.Duration
 }
 
-// files are what answers are read from.
+// files are the files that a job keeps open to read answers from.
 type files struct {
-	users   atomic.Int32 // jobs that are not closed yet
+	users   atomic.Int32 // number of jobs that use the files and are not closed yet
 	closers []func() error
 }
 
-// New returns a job whose time counts from now. The listener may be nil.
+// New returns a job whose clock starts now. The listener may be nil.
 func New(l Listener) *Job {
 	j := &Job{Listener: l, files: new(files)}
 	j.files.users.Add(1)
@@ -93,8 +92,8 @@ func New(l Listener) *Job {
 	return j
 }
 
-// Next returns a job that goes on with what j opened, with warnings of its own. The files of both are closed once both
-// jobs are.
+// Next returns a job that continues with the open files of j and has warnings of its own. The files are closed when
+// both jobs are closed.
 func (j *Job) Next() *Job {
 	next := *j
 	next.Warnings = nil
@@ -102,41 +101,41 @@ func (j *Job) Next() *Job {
 	return &next
 }
 
-// Begin begins to take the time.
+// Begin starts the clock of the job at the given time.
 func (j *Job) Begin(at time.Time) {
 	j.times = &times{at, at, map[string]time.Duration{}}
 }
 
-// Close closes the files that the job still has open, once.
+// Close closes the open files of the job, if no other job uses them.
 func (j *Job) Close() {
 	if j.files.users.Add(-1) != 0 {
 		return
 	}
 	for _, f := range j.files.closers {
-		// They were only read from, so an error loses nothing.
+		// The files were only read, so an error of closing them loses nothing.
 		_ = f()
 	}
 }
 
-// CloseLater keeps the file of an answer open until Close.
+// CloseLater makes Close call f, which closes a file.
 func (j *Job) CloseLater(f func() error) { j.files.closers = append(j.files.closers, f) }
 
-// Note says in one line what users should know, with options in braces.
+// Note gives users important information in one line. The format names options in braces.
 func (j *Job) Note(format string, args ...any) {
 	if j.Listener != nil {
 		j.Listener.Note(OneLine(option.Textf(format, args...).In(j.Words)))
 	}
 }
 
-// Detail says in one line what is done, with options in braces.
+// Detail says in one line what is being done. The format names options in braces.
 func (j *Job) Detail(format string, args ...any) {
 	if j.Listener != nil {
 		j.Listener.Detail(OneLine(option.Textf(format, args...).In(j.Words)))
 	}
 }
 
-// Alarm keeps warnings, and says each that is new at once: they are about something that long work would waste its
-// time on. If the job is strict the first of them is an error.
+// Alarm records warnings and gives each new one to the listener at once, because long work would be wasted if they
+// apply. If the job is strict, it returns the first of them as an error.
 func (j *Job) Alarm(warnings ...error) error {
 	for _, err := range warnings {
 		if w := j.keep(err); w != nil && j.Listener != nil && !j.Strict {
@@ -149,14 +148,14 @@ func (j *Job) Alarm(warnings ...error) error {
 	return nil
 }
 
-// Warn keeps warnings, each text once.
+// Warn records warnings, each text once.
 func (j *Job) Warn(list ...error) {
 	for _, err := range list {
 		j.keep(err)
 	}
 }
 
-// keep keeps a warning and returns it, or nil where it is known already.
+// keep records a warning and returns it, or nil if it was recorded already.
 func (j *Job) keep(err error) *Warning {
 	w := Worded(err, j.Words)
 	if slices.ContainsFunc(j.Warnings, func(o error) bool { return o.Error() == w.Error() }) {
@@ -166,7 +165,8 @@ func (j *Job) keep(err error) *Warning {
 	return w
 }
 
-// Show says that done of total steps of a stage are done. Every long call of the library gets it as its Progress.
+// Show says that done of total steps of a stage are done. It is passed as Progress to every long call of the
+// library.
 func (j *Job) Show(stage string, done, total int) {
 	if j.Listener != nil {
 		j.Listener.Show(stage, done, total)
@@ -199,13 +199,13 @@ func (j *Job) EndPartAt(part string, at time.Time) {
 	}
 }
 
-// Timings ends the part in which results were written, and returns the time that each part took.
+// Timings ends the part "write", in which results are written, and returns the duration of each part.
 func (j *Job) Timings() result.Timings {
 	j.EndPartAt("write", time.Now())
 	return j.TimingsSoFar()
 }
 
-// TimingsSoFar is the time that each part took that has ended. The parts follow each other and sum to the total.
+// TimingsSoFar returns the duration of each part that has ended. The parts are consecutive and add up to the total.
 func (j *Job) TimingsSoFar() result.Timings {
 	s := func(part string) result.Float { return result.Float(j.times.parts[part].Seconds()) }
 	return result.Timings{Load: s("load"), Linearize: s("linearize"), Kernel: s("kernel"), Factorize: s("factorize"),

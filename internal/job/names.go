@@ -9,7 +9,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// SplitNames reads names with commas between them; one with a comma stands in double quotes. "" is nil.
+// SplitNames parses a comma-separated list of names, in which a name that contains a comma is in double quotes. ""
+// gives nil.
 func SplitNames(text string) ([]string, error) {
 	if text == "" {
 		return nil, nil
@@ -26,7 +27,8 @@ func SplitNames(text string) ([]string, error) {
 	return CheckNames(names)
 }
 
-// CheckNames returns names in NFC without spaces around them, and refuses one that is empty or there twice.
+// CheckNames returns the names in NFC without surrounding spaces. It returns an error if a name is empty or occurs
+// twice.
 func CheckNames(list []string) ([]string, error) {
 	out := slices.Clone(list)
 	for i, name := range out {
@@ -44,7 +46,7 @@ func CheckNames(list []string) ([]string, error) {
 func JoinNames(names []string) string {
 	var b strings.Builder
 	w := csv.NewWriter(&b)
-	_ = w.Write(names) // a strings.Builder takes everything
+	_ = w.Write(names) // writing to a strings.Builder cannot fail
 	w.Flush()
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -4,7 +4,8 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// remedies say which option to set where a warning is of a package that does not know the options.
+// remedies says which option to set, by the code of a warning, for warnings of packages that do not know the
+// options.
 var remedies = map[string]option.Text{
 	"batch-rough":          "Raise {max-memory}.",
 	"inputs-scaled":        "Leave {standardize} at auto.",

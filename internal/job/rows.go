@@ -25,7 +25,7 @@ func FormatRows(rows []int) string {
 	return b.String()
 }
 
-// ParseRows reads what FormatRows wrote; at most limit rows.
+// ParseRows parses what FormatRows wrote. ok is false for other texts and for more than limit rows.
 func ParseRows(text string, limit int) (rows []int, ok bool) {
 	for field := range strings.SplitSeq(text, ",") {
 		first, last, isRange := strings.Cut(field, "-")
@@ -37,7 +37,7 @@ func ParseRows(text string, limit int) (rows []int, ok bool) {
 		if err != nil || lo < 0 || hi < lo || hi-lo >= limit-len(rows) {
 			return nil, false
 		}
-		for i := range hi - lo + 1 { // lo + i stays in range where hi is the largest int
+		for i := range hi - lo + 1 { // lo + i cannot overflow, even if hi is the largest int
 			rows = append(rows, lo+i)
 		}
 	}

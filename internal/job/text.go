@@ -11,26 +11,26 @@ import (
 	"github.com/funcgp/funcgp/internal/option"
 )
 
-// unprintable is what could break a line, steer a terminal or hide text.
+// unprintable matches characters that could break a line, control a terminal or hide text.
 var unprintable = regexp.MustCompile(`[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+`)
 
-// mostRunes is the longest line of a message; a name in a hostile file may have any length.
+// mostRunes is the length of the longest line of a message, since a name in a hostile file may have any length.
 const mostRunes = 1000
 
-// OneLine makes text of any origin fit for one line of a terminal.
+// OneLine returns text of any origin in a form that is safe to print on one line of a terminal.
 func OneLine(s string) string {
 	s = strings.TrimSpace(unprintable.ReplaceAllString(strings.ToValidUTF8(s, "\uFFFD"), " "))
 	return Cut(s, mostRunes)
 }
 
-// packages are the names with which the library's errors begin.
+// packages matches the names of packages with which the library's errors begin.
 var packages = regexp.MustCompile(`(: )(?:(?:network|onnx|linearize|ntk|gp|evidence|sparse|shard|glm|weightspace|explain|report|store|dataset): )+`)
 
-// Message is the text of an error in one line without the names of packages, which say nothing to a person who did not
-// call them. It keeps what stands first, which may be a file's name.
+// Message returns the text of an error in one line without the names of packages, which mean nothing to a user of the
+// command. The first word is kept, since it may be the name of a file.
 func Message(text string) string { return OneLine(packages.ReplaceAllString(text, "$1")) }
 
-// Count is a number with a comma before every three digits.
+// Count formats a number with commas between groups of three digits.
 func Count(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -47,7 +47,7 @@ func Cut(s string, most int) string {
 	return string([]rune(s)[:most]) + "…"
 }
 
-// CommandLine is the command as a shell takes it.
+// CommandLine returns the command with these arguments, quoted for a shell.
 func CommandLine(args []string) string {
 	words := []string{"gpexplain"}
 	for _, a := range args {
@@ -56,7 +56,7 @@ func CommandLine(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// Word is one word of a command line as a shell takes it.
+// Word returns one argument of a command line, quoted for a shell.
 func Word(a string) string {
 	if a == "" || strings.ContainsFunc(a, func(r rune) bool { return !strings.ContainsRune(plain, r) }) {
 		return "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
@@ -64,7 +64,7 @@ func Word(a string) string {
 	return a
 }
 
-// Changed says how to ask for the same with other values of options: by the whole command line, where the job is one.
+// Changed says how to repeat the job with other values of options. For a command it is the whole command line.
 func (j *Job) Changed(changes ...option.Change) option.Text {
 	if j.Args == nil || j.Words == option.Python {
 		return option.Changed(changes)
@@ -76,7 +76,7 @@ func (j *Job) Changed(changes ...option.Change) option.Text {
 	return option.Plain(CommandLine(line))
 }
 
-// With returns a command line with a flag of this value, in place of one that it may have.
+// With returns a command line in which a flag has this value, in place of any earlier value.
 func With(args []string, flag, value string) []string {
 	var out []string
 	for i := 0; i < len(args); i++ {
@@ -90,10 +90,10 @@ func With(args []string, flag, value string) []string {
 	return append(out, flag, value)
 }
 
-// plain are the characters that need no quotes in a shell.
+// plain holds the characters that need no quotes in a shell.
 const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789%+,-./:=@_"
 
-// SizeText is a number of bytes for people.
+// SizeText formats a number of bytes for people.
 func SizeText(bytes int64) string {
 	v := float64(bytes)
 	switch {
@@ -109,7 +109,7 @@ func SizeText(bytes int64) string {
 	return threeDigits(v/1e12) + " TB"
 }
 
-// threeDigits is a number from 1 with three digits, or with all before the point.
+// threeDigits formats a number of at least 1 with three significant digits, but with all digits before the point.
 func threeDigits(v float64) string {
 	return strconv.FormatFloat(v, 'f', max(0, 2-int(math.Log10(v))), 64)
 }

@@ -9,7 +9,7 @@ import (
 
 // A Warning is a warning whose text and remedy name options.
 type Warning struct {
-	warning      linearize.Warning // in the words of who asked, or before a job knows it in those of package funcgp
+	warning      linearize.Warning // worded for the caller of the job, or as for programs in Go before a job has it
 	text, remedy option.Text
 }
 
@@ -19,7 +19,7 @@ func NewWarning(code string, value, limit float64, remedy option.Text, format st
 	return w.in(option.Go)
 }
 
-// in is the warning in words.
+// in returns the warning with options named in these words.
 func (w *Warning) in(words option.Words) *Warning {
 	out := *w
 	out.warning.Text, out.warning.Remedy = w.text.In(words), w.remedy.In(words)
@@ -28,10 +28,10 @@ func (w *Warning) in(words option.Words) *Warning {
 
 func (w *Warning) Error() string { return w.warning.Error() }
 
-// Unwrap returns the warning in words.
+// Unwrap returns the warning with its text worded.
 func (w *Warning) Unwrap() error { return &w.warning }
 
-// Message is the text and the remedy.
+// Message returns the text and the remedy.
 func (w *Warning) Message() option.Text {
 	if w.remedy == "" {
 		return w.text
@@ -39,7 +39,7 @@ func (w *Warning) Message() option.Text {
 	return w.text + " " + w.remedy
 }
 
-// warningOf is a warning with its options.
+// warningOf returns err as a Warning, with the remedy of the table remedies if it has one.
 func warningOf(err error) *Warning {
 	if w, ok := errors.AsType[*Warning](err); ok {
 		return w
@@ -54,10 +54,10 @@ func warningOf(err error) *Warning {
 	return w
 }
 
-// Worded is a warning in words.
+// Worded returns a warning with options named in these words.
 func Worded(err error, words option.Words) *Warning { return warningOf(err).in(words) }
 
-// Kept are warnings as a file keeps them, with options in braces.
+// Kept returns warnings in the form that files store, with options in braces.
 func Kept(list linearize.Warnings) linearize.Warnings {
 	out := make(linearize.Warnings, len(list))
 	for i, err := range list {
@@ -69,7 +69,7 @@ func Kept(list linearize.Warnings) linearize.Warnings {
 	return out
 }
 
-// Restored is the inverse of Kept. Older files have flags in place of options.
+// Restored is the inverse of Kept. Older files name flags in place of options.
 func Restored(list linearize.Warnings) linearize.Warnings {
 	out := make(linearize.Warnings, len(list))
 	for i, err := range list {
