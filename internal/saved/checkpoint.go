@@ -12,20 +12,20 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// OtherFit is what to do with a checkpoint that does not fit.
+// OtherFit is the remedy for a checkpoint of another fit.
 const OtherFit = "resume with the data and options that it was made from, or start again without it"
 
 // A Fit identifies the fit that a checkpoint is of.
 type Fit struct {
-	Version  int    // of the sections
+	Version  int    // version of the format of the checkpoints
 	Of       string // what was interrupted, such as "sparse.Fit"
 	N, C     int    // training examples and outputs
 	Targets  linearize.Sum
 	Identity *Identity `json:"-"`
 }
 
-// NewFit returns the fit with the version of its checkpoints. y may be nil. It computes the fingerprints of id once, for
-// all checkpoints.
+// NewFit returns a Fit whose checkpoints have the given version. y may be nil. It computes the fingerprints of id
+// once for all checkpoints.
 func NewFit(ctx context.Context, of string, version, n, c int, y *mat.Dense, weights []float64, id *Identity) (*Fit, error) {
 	f := &Fit{Version: version, Of: of, N: n, C: c, Identity: id}
 	if y != nil {
@@ -41,8 +41,8 @@ func (f *Fit) Save(w *store.Writer, prefix string) {
 	f.Identity.write(w, prefix)
 }
 
-// Check compares the fit, but not its identity, with the one of the checkpoint that r reads. Where they differ, it gives
-// r an error that names the difference.
+// Check compares the fit, but not its identity, with the one of the checkpoint that r reads. If they differ, it sets
+// an error of r that names the difference.
 func (f *Fit) Check(r *store.Reader) {
 	var was Fit
 	r.JSON("fit", &was)
@@ -61,7 +61,7 @@ func (f *Fit) Check(r *store.Reader) {
 	}
 }
 
-// Differs gives r the error of a checkpoint of another fit.
+// Differs sets an error of r that says that the checkpoint is of another fit.
 func Differs(r *store.Reader, what string) {
 	_ = r.Fail(OtherFit, "is of another fit, which differs in %s", what)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Parts of the errors for a file that does not fit: the problem Impossible, and what to do.
+// Texts of errors for a file that does not belong to the data: the remedies, and the problem Impossible.
 const (
 	FitAgain      = "fit and save it again with this program"
 	OtherData     = "give the network, its parameters, the prior and the examples that it was fitted with"
@@ -24,13 +24,13 @@ const (
 	WriteAgain    = "write it again"
 )
 
-// An Identity holds the training examples, with their model, and the prior, of a posterior that is saved or loaded.
+// An Identity identifies a posterior that is saved or loaded by its training examples, their model, and the prior.
 type Identity struct {
 	Examples linearize.Source
-	Kernel   Kernel // with the prior
-	Remedy   string // what to do where they differ from the saved ones
+	Kernel   Kernel // gives the prior
+	Remedy   string // remedy if they differ from the saved ones
 
-	known *fingerprints // what Save writes, once it is computed
+	known *fingerprints // what Save writes; nil until compute
 	probe []float64
 }
 
@@ -49,7 +49,7 @@ type Kernel interface {
 // fingerprints is the JSON section of an identity.
 type fingerprints struct {
 	linearize.Fingerprint
-	Prior  linearize.Sum // zero where the kernel has none
+	Prior  linearize.Sum // zero if the kernel has no fingerprint
 	Probed int           // numbers in the probe
 }
 
@@ -72,7 +72,7 @@ func (id *Identity) Save(ctx context.Context, w *store.Writer, prefix string) er
 	return nil
 }
 
-// compute computes what Save writes, once.
+// compute computes what Save writes, unless it was computed before.
 func (id *Identity) compute(ctx context.Context) error {
 	if id.known != nil {
 		return nil
@@ -88,14 +88,15 @@ func (id *Identity) compute(ctx context.Context) error {
 	return nil
 }
 
-// write is Save of what is computed.
+// write writes what compute has computed.
 func (id *Identity) write(w *store.Writer, prefix string) {
 	w.JSON(prefix+"identity", id.known)
 	w.Floats(prefix+"probe", id.probe)
 }
 
 // Check compares the identity with the saved one. Where they differ, it gives r an error that names the difference.
-// Examples with a method Withheld() bool that is true show no inputs, and are compared by model and prior alone.
+// If the examples have a method Withheld() bool that returns true, their inputs are not known, and only model and
+// prior are compared.
 func (id *Identity) Check(ctx context.Context, r *store.Reader, prefix string) {
 	var was fingerprints
 	r.JSON(prefix+"identity", &was)
@@ -108,7 +109,7 @@ func (id *Identity) Check(ctx context.Context, r *store.Reader, prefix string) {
 		return
 	}
 	if w, ok := id.Examples.(interface{ Withheld() bool }); ok && w.Withheld() {
-		is.Data = was.Data // inducing examples, whose inputs are there, have an identity of their own
+		is.Data = was.Data // inducing examples, whose inputs are known, have an identity of their own
 	}
 	if d := was.Difference(is.Fingerprint); d != "" {
 		_ = r.Fail(id.Remedy, "the posterior does not belong to what is given: %s", d)

@@ -17,8 +17,8 @@ type About struct {
 	Warnings linearize.Warnings
 }
 
-// Check gives r an error where the version is not ours, or the sizes are those of no posterior. No earlier version is
-// read, because those hold no fingerprints.
+// Check sets an error of r if the version is not ours or the sizes are impossible. Earlier versions are not read,
+// because they hold no fingerprints.
 func (a *About) Check(r *store.Reader, ours int) {
 	Version(r, a.Version, ours)
 	if r.Err() == nil && !(Size(a.N) && Size(a.C) && a.P >= 0 && a.P <= math.MaxInt32 && a.Mean >= 0 && a.Mean <= 1) {
@@ -26,10 +26,11 @@ func (a *About) Check(r *store.Reader, ours int) {
 	}
 }
 
-// Size tells whether v can be a size. The product of two then does not overflow.
+// Size tells whether v can be a number of examples or outputs. The product of two such numbers does not overflow.
 func Size(v int) bool { return v >= 1 && v <= math.MaxInt32 }
 
-// Belongs gives r an error where the posterior has other sizes than the data. A size of −1 is not compared.
+// Belongs sets an error of r if the sizes of the posterior differ from n, c and p, those of the data. A size of −1
+// is not compared.
 func (a *About) Belongs(r *store.Reader, n, c, p int) {
 	for _, x := range []struct {
 		what    string
@@ -41,7 +42,7 @@ func (a *About) Belongs(r *store.Reader, n, c, p int) {
 	}
 }
 
-// Version gives r an error where was, the version of a saved posterior, is not ours.
+// Version sets an error of r if was, the version of a saved posterior, is not ours.
 func Version(r *store.Reader, was, ours int) {
 	if r.Err() == nil && was != ours {
 		_ = r.Fail(FitAgain, "holds a posterior in version %d of its format, this program reads version %d", was, ours)
@@ -56,12 +57,12 @@ type Field struct {
 	scalars []*float64
 }
 
-// Floats are as many numbers as the product of dims.
+// Floats returns a field of as many numbers as the product of dims.
 func Floats(name string, to *[]float64, dims ...int) Field {
 	return Field{name: name, to: to, dims: dims}
 }
 
-// Scalars are single numbers in one section.
+// Scalars returns a field of several single numbers in one section.
 func Scalars(name string, to ...*float64) Field { return Field{name: name, scalars: to} }
 
 // Save adds the fields to a store, in sections behind the prefix.
@@ -78,7 +79,7 @@ func Save(w *store.Writer, prefix string, fields []Field) {
 	}
 }
 
-// Load reads the fields, and tells whether r has no error. Slices stay in the store's memory.
+// Load reads the fields, and tells whether r has no error. The slices refer to the store's memory.
 func Load(r *store.Reader, fields []Field) bool {
 	for _, f := range fields {
 		if f.to != nil {
