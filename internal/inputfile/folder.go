@@ -17,8 +17,8 @@ var (
 	ErrNotFile = errors.New("it is no regular file")
 )
 
-// A Folder opens the regular files of a directory and of those below it. What a name leads
-// to is never outside of the directory, and never behind a symbolic link.
+// A Folder opens the regular files of a directory and of those below it. It opens no file outside
+// of the directory and none through a symbolic link.
 type Folder struct{ root *os.Root }
 
 // OpenFolder opens a directory.

@@ -37,8 +37,8 @@ var (
 	_ io.ReaderAt       = (*File)(nil)
 )
 
-// Standard reads standard input until it ends or the context is done. In the second
-// case a goroutine stays behind until more data come.
+// Standard reads standard input until it ends or the context is done. In the second case a
+// goroutine keeps running until more data arrive.
 func Standard(ctx context.Context) io.Reader {
 	r, w := io.Pipe()
 	stop := context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
@@ -50,9 +50,9 @@ func Standard(ctx context.Context) io.Reader {
 	return r
 }
 
-// Open opens a regular file or a named pipe. It waits until someone opens the
-// pipe to write or the context is done; in the second case a goroutine stays
-// behind until a writer comes. The error is an *fs.PathError or the context's.
+// Open opens a regular file or a named pipe. For a pipe it waits until someone opens the pipe to
+// write or the context is done; in the second case a goroutine keeps running until a writer opens
+// the pipe. The error is an *fs.PathError or the context's.
 func Open(ctx context.Context, path string) (*File, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -141,8 +141,8 @@ func (f *File) Close() error {
 	return f.file.Close()
 }
 
-// Sum is the SHA-256 in hex of a regular file, or of several one after another, and ""
-// if one of them is another file, which cannot be read a second time.
+// Sum returns the SHA-256 checksum in hexadecimal of one or more regular files, one after another.
+// It returns "" if one is not a regular file, since it could not be read a second time.
 func Sum(ctx context.Context, paths ...string) (string, error) {
 	h := sha256.New()
 	for _, path := range paths {

@@ -17,7 +17,7 @@ type Pool struct {
 	open func(name string) (fs.File, error)
 
 	mu   sync.Mutex
-	kept []*handle // the last used at the end
+	kept []*handle // the most recently used last
 }
 
 // A handle is an open file with the offset of its next read.
@@ -50,8 +50,8 @@ func (f *PoolFile) Stat() (info fs.FileInfo, err error) {
 	return info, err
 }
 
-// ReadAt implements io.ReaderAt. A file that can neither be read at an offset nor be
-// positioned is read from where it is, or again from its beginning.
+// ReadAt implements io.ReaderAt. A file that supports neither ReadAt nor Seek is read forward from
+// its present offset, or opened again and read from its beginning.
 func (f *PoolFile) ReadAt(b []byte, offset int64) (n int, err error) {
 	err = f.pool.with(f.name, func(h *handle) error {
 		if r, ok := h.file.(io.ReaderAt); ok {
@@ -119,7 +119,7 @@ func (h *handle) move(p *Pool, offset int64) error {
 	return err
 }
 
-// Close closes the files that are open. One that is read later is opened again.
+// Close closes the open files. Files that are read later are opened again.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
