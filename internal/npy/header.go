@@ -48,7 +48,7 @@ func readHeader(r io.Reader) (*header, error) {
 	return parseHeader(string(text))
 }
 
-// ended names the end of a file that is too short.
+// ended replaces an end-of-file error by one that says that the header is incomplete.
 func ended(err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return errors.New("it ends within the header")
@@ -150,7 +150,7 @@ func (p *parser) text() string {
 // maxRank bounds the number of dimensions, as NumPy does.
 const maxRank = 64
 
-// tuple reads integers that are not negative.
+// tuple reads a tuple of nonnegative integers.
 func (p *parser) tuple() []int {
 	var out []int
 	p.take("(")
@@ -164,7 +164,7 @@ func (p *parser) tuple() []int {
 		}
 		out = append(out, n)
 		p.rest = p.rest[digits:]
-		p.try("L") // as Python 2 wrote
+		p.try("L") // the suffix of integers in Python 2
 		if !p.try(",") && !p.peek(")") {
 			p.fail()
 		}

@@ -44,7 +44,8 @@ func (a *Array) Float(i int) float64 {
 	return a.Floats[i]
 }
 
-// Numbers returns all elements of an array of numbers, in memory of the array where it has them so.
+// Numbers returns all elements of an array of numbers. The result shares memory with the array unless the elements
+// are of type uint8.
 func (a *Array) Numbers() []float64 {
 	if a.Bytes == nil {
 		return a.Floats
@@ -56,17 +57,17 @@ func (a *Array) Numbers() []float64 {
 	return v
 }
 
-// magic begins every .npy file.
+// magic is the beginning of every .npy file.
 const magic = "\x93NUMPY"
 
 // Is reports whether a file begins as a .npy file does.
 func Is(head []byte) bool { return strings.HasPrefix(string(head), magic) }
 
-// maxHeader bounds the header, which NumPy itself refuses above 10,000 bytes.
+// maxHeader bounds the bytes of the header. NumPy itself refuses more than 10,000.
 const maxHeader = 1 << 20
 
-// Read reads one array, which may take at most the given bytes of memory; 0 is no
-// limit. The error says what is wrong with the file, or is an error of the reader.
+// Read reads one array, which may take at most most bytes of memory; 0 is no limit. The error says
+// what is wrong with the file, or comes from the reader.
 func Read(r io.Reader, most int64) (*Array, error) {
 	h, n, e, err := readStart(r)
 	if err != nil {
@@ -91,7 +92,7 @@ func Read(r io.Reader, most int64) (*Array, error) {
 	return a, nil
 }
 
-// readStart reads what comes before the n elements.
+// readStart reads the header, and returns the number n and the type e of the elements.
 func readStart(r io.Reader) (h *header, n int, e *element, err error) {
 	if h, err = readHeader(r); err != nil {
 		return nil, 0, nil, err
@@ -135,7 +136,7 @@ func rowMajor[T any](v []T, shape []int) []T {
 	return out
 }
 
-// element is a type of elements.
+// element describes a type of elements.
 type element struct {
 	size   int // bytes in the file
 	memory int // bytes in memory
@@ -144,7 +145,7 @@ type element struct {
 	bytes  bool
 }
 
-// chunk is about how many bytes are read at a time.
+// chunk is the approximate number of bytes read at a time.
 const chunk = 1 << 16
 
 // read appends n elements to the array.
@@ -157,7 +158,7 @@ func (e *element) read(a *Array, r io.Reader, n int) error {
 	default:
 		a.Floats = []float64{}
 	}
-	if e.size == 0 { // strings of no characters
+	if e.size == 0 { // strings without characters
 		if n > chunk {
 			return fmt.Errorf("%d empty strings", n)
 		}
@@ -166,7 +167,7 @@ func (e *element) read(a *Array, r io.Reader, n int) error {
 	}
 	buf := make([]byte, max(chunk/e.size, 1)*e.size)
 	for done := 0; done < n; {
-		if done >= n/16 { // by then the header is believed: room for all saves copies
+		if done >= n/16 { // much of the data exists, so trust the header and allocate memory for all
 			a.Floats, a.Bytes, a.Text = room(a.Floats, n), room(a.Bytes, n), room(a.Text, n)
 		}
 		p := buf[:min(len(buf)/e.size, n-done)*e.size]
@@ -200,7 +201,7 @@ func (e *element) read(a *Array, r io.Reader, n int) error {
 	return nil
 }
 
-// room returns v with room for n elements, nil where it is nil.
+// room returns v with capacity for n elements; nil for nil.
 func room[T any](v []T, n int) []T {
 	if v == nil {
 		return nil
@@ -211,7 +212,7 @@ func room[T any](v []T, n int) []T {
 // maxString bounds the bytes of one string.
 const maxString = 1 << 16
 
-// elementOf returns the type that NumPy calls by the name.
+// elementOf returns the type with NumPy's name descr.
 func elementOf(descr string) (*element, error) {
 	name, order := descr, binary.ByteOrder(binary.LittleEndian)
 	if name != "" && strings.ContainsRune("<>|=", rune(name[0])) {
@@ -311,7 +312,7 @@ func elementOf(descr string) (*element, error) {
 	return nil, fmt.Errorf("its elements are of the type %.40q, which is not read; save numbers or strings", descr)
 }
 
-// inexact is the error for a value that cannot be had.
+// inexact returns an error if is says that a value cannot be represented, and nil otherwise.
 func inexact(is bool, format string, a ...any) error {
 	if !is {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Archive is a .npz file: several arrays with names.
+// Archive is a .npz file, which holds several named arrays.
 type Archive struct {
 	Names []string // sorted
 	files map[string]*zip.File
@@ -52,7 +52,7 @@ func Open(r io.ReaderAt, size int64) (*Archive, error) {
 // Has reports whether there is an array of this name.
 func (a *Archive) Has(name string) bool { return a.files[name] != nil }
 
-// Read reads the array of a name, which must be there: see the function Read.
+// Read reads the array with this name, which must exist, as the function Read does.
 func (a *Archive) Read(name string, most int64) (out *Array, err error) {
 	err = a.open(name, func(r io.Reader) error {
 		out, err = Read(r, most)
@@ -61,8 +61,8 @@ func (a *Archive) Read(name string, most int64) (out *Array, err error) {
 	return out, err
 }
 
-// Header returns the shape of the array of a name, which must be there, and the bytes of memory
-// that Read takes.
+// Header returns the shape of the array with this name, which must exist, and the bytes of memory
+// that Read takes for it.
 func (a *Archive) Header(name string) (shape []int, bytes float64, err error) {
 	err = a.open(name, func(r io.Reader) error {
 		h, n, e, err := readStart(r)
@@ -74,7 +74,7 @@ func (a *Archive) Header(name string) (shape []int, bytes float64, err error) {
 	return shape, bytes, err
 }
 
-// open calls read with the file of an array, which the error names.
+// open calls read with the file of an array. Errors name the array.
 func (a *Archive) open(name string, read func(r io.Reader) error) error {
 	f := a.files[name]
 	if f == nil {

@@ -6,16 +6,16 @@ import (
 	"io"
 )
 
-// Rows is an array of numbers in a file whose rows, by the first index, are read by
-// range, so that the file may be larger than memory.
+// Rows reads ranges of rows of an array of numbers in a file, so that the file may be larger than
+// memory. A row is what one value of the first index selects.
 type Rows struct {
-	Type  string // as of an Array
+	Type  string // as in Array
 	Shape []int  // has at least one index
 
 	file  io.ReaderAt
-	start int64 // of the elements
+	start int64 // offset of the elements in the file
 	e     *element
-	order []int // of an array whose first index runs fastest, the place of each element of a row; else nil
+	order []int // for an array in Fortran order, the position in the file of each element of a row; else nil
 }
 
 // OpenRows reads the header of a .npy file of the given size in bytes. Arrays of text, single
@@ -33,7 +33,7 @@ func OpenRows(file io.ReaderAt, size int64) (*Rows, error) {
 	case len(h.shape) == 0:
 		return nil, errors.New("it is a single value; save an array with rows")
 	}
-	a.start, _ = r.Seek(0, io.SeekCurrent) // of a section never fails
+	a.start, _ = r.Seek(0, io.SeekCurrent) // Seek of a SectionReader to its position cannot fail
 	switch there := size - a.start; {
 	case there < int64(n)*int64(a.e.size):
 		return nil, fmt.Errorf("it ends after %d of %d elements", there/int64(a.e.size), n)
@@ -68,8 +68,8 @@ func (a *Rows) Dim() int {
 // IsBytes reports whether the elements are of the type uint8.
 func (a *Rows) IsBytes() bool { return a.e.bytes }
 
-// ReadRows fills dst, of a multiple of Dim elements, with the rows from lo, which must be
-// there.
+// ReadRows fills dst, whose length is a multiple of Dim, with the rows from lo on, which must
+// exist.
 func (a *Rows) ReadRows(dst []float64, lo int) error {
 	d := a.Dim()
 	n := len(dst) / d
@@ -87,7 +87,7 @@ func (a *Rows) ReadRows(dst []float64, lo int) error {
 	return nil
 }
 
-// run reads consecutive elements from the given one into every step-th of dst.
+// run reads consecutive elements, from element first on, into every step-th element of dst.
 func (a *Rows) run(first int, dst []float64, step int) error {
 	n := (len(dst) + step - 1) / step
 	size := a.e.size

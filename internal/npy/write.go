@@ -16,7 +16,7 @@ func Write(w io.Writer, v []float64, shape ...int) error {
 	return binary.Write(w, binary.LittleEndian, v)
 }
 
-// writeHead writes what comes before the elements of an array.
+// writeHead writes the header of an array.
 func writeHead(w io.Writer, descr string, shape []int) error {
 	dict := fmt.Sprintf("{'descr': %s, 'fortran_order': False, 'shape': %s, }", descr, tuple(shape))
 	// The data begin at a multiple of 64 bytes.
@@ -37,15 +37,15 @@ func tuple(shape []int) string {
 
 // A Field is a column of a table.
 type Field struct {
-	Name   string    // without quotes
-	Shape  []int     // of what a row has, empty for a single number
-	Values []float64 // of all rows, row-major
-	Fields []Field   // the columns within it, in place of numbers; nil for none
+	Name   string    // must not contain quotes
+	Shape  []int     // shape of the values of one row; empty for a single number
+	Values []float64 // values of all rows, row-major
+	Fields []Field   // nested columns, in place of Values; nil for none
 }
 
 // WriteTable writes n rows of named fields as a structured array in a .npy file of version 1.
 func WriteTable(w io.Writer, n int, fields []Field) error {
-	var columns []Field // of numbers
+	var columns []Field // the columns that hold numbers
 	var describe func(fields []Field) string
 	describe = func(fields []Field) string {
 		var list []string
