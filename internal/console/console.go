@@ -1,5 +1,5 @@
-// Package console is where one run of the command speaks: results on standard
-// output, notes and progress on standard error, and files that it writes.
+// Package console has the input and output of one run of the command: results on standard output,
+// notes and progress on standard error, and checks of the files to be written.
 package console
 
 import (
@@ -16,20 +16,20 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A Console is where one run of the command speaks: results go to standard
-// output; notes, warnings and progress go to standard error.
+// A Console holds the output streams of one run of the command. Results go to standard output;
+// notes, warnings and progress go to standard error.
 type Console struct {
 	*job.Job
 	Out                  *Output
 	Stderr               io.Writer
 	JSON, Quiet, Verbose bool // --json, --quiet and --verbose
 
-	Running bool // a verb has been found and has begun to check its flags
+	Running bool // a verb was found and checks its flags, or later
 	bar     *progress
-	alarmed []string // texts of warnings that were written on standard error at once
+	alarmed []string // texts of warnings that were already written to standard error
 }
 
-// New speaks for the command line args on these streams.
+// New returns a Console for the command line args and these streams.
 func New(args []string, stdout, stderr io.Writer) *Console {
 	c := &Console{Out: &Output{w: stdout}, Stderr: stderr}
 	c.Job = job.New((*screen)(c))
@@ -37,8 +37,9 @@ func New(args []string, stdout, stderr io.Writer) *Console {
 	return c
 }
 
-// Words are those of who asked. The package of Python runs the command with FUNCGP_WORDS=python in its environment,
-// and then all messages name its arguments in place of flags, and the last line of a run that failed is JSON.
+// Words returns how messages name options. The Python package runs the command with FUNCGP_WORDS=python in its
+// environment. All messages then name its arguments in place of flags, and the last line of a run that failed is
+// JSON.
 func Words() option.Words {
 	if os.Getenv("FUNCGP_WORDS") == "python" {
 		return option.Python
@@ -46,7 +47,7 @@ func Words() option.Words {
 	return option.Flags
 }
 
-// Begin starts progress and the stopwatch, which for the first command of a process counts from the
+// Begin starts progress and the clock. For the first command of a process the clock counts from the
 // start of the process. It is called after the flags are parsed.
 func (c *Console) Begin() {
 	c.bar = newProgress(c.Stderr, c.Quiet)
@@ -57,12 +58,12 @@ func (c *Console) Begin() {
 	c.Job.Begin(from)
 }
 
-// startTaken is set by the first command that a process runs.
+// startTaken is set by the first command of the process.
 var startTaken atomic.Bool
 
-// Verdict is the error of a command that did its work, but with warnings that
-// --strict does not let pass. Without --strict, warnings that JSON alone holds go to
-// standard error too, unless --quiet: who pipes the JSON on reads them there.
+// Verdict returns an error if the command did its work but has warnings that --strict turns into an
+// error. Without --strict and --quiet, it writes warnings that only the JSON holds to standard
+// error too, where they are seen if the JSON is piped to another program.
 func (c *Console) Verdict() error {
 	bad, _ := result.Remarks(c.Warnings)
 	if c.Strict && len(bad) > 0 {
@@ -76,7 +77,7 @@ func (c *Console) Verdict() error {
 	return nil
 }
 
-// A screen shows what a job says on standard error.
+// A screen is a job.Listener that writes to standard error.
 type screen Console
 
 var _ job.Listener = (*screen)(nil)

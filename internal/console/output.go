@@ -19,8 +19,8 @@ import (
 	"github.com/funcgp/funcgp/internal/job"
 )
 
-// Output is standard output. It keeps the first error, so that no result is
-// lost in silence, whatever the code in between makes of it.
+// Output is standard output. It keeps the first error, so that a lost result is reported even if
+// code in between ignores the error.
 type Output struct {
 	w   io.Writer
 	Err error
@@ -28,8 +28,8 @@ type Output struct {
 
 var _ io.Writer = (*Output)(nil)
 
-// Write implements io.Writer. What could steer a terminal or hide text comes as \u and four
-// hexadecimal digits, which in JSON is the same string.
+// Write implements io.Writer. Characters that could control a terminal or hide text are written as
+// \u and four hexadecimal digits, which JSON reads as the same string.
 func (o *Output) Write(p []byte) (int, error) {
 	if o.Err != nil {
 		return 0, o.Err
@@ -54,16 +54,17 @@ func (o *Output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// steers tells the characters of unprintable from others, the ends of lines and tabs.
+// steers tells whether a character is one that Write escapes: a control or format character other than line feed
+// and tab.
 func steers(c rune) bool {
 	return c != '\n' && c != '\t' && unicode.In(c, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// ErrClosed is the error of JSON for which there is no standard output.
+// ErrClosed says that JSON was requested but standard output is closed.
 var ErrClosed = errors.New("standard output: it is closed, or /dev/null opened for reading and writing; send the JSON to a file or a pipe, or leave --json out")
 
-// CheckJSON finds out before long work that JSON that was asked for would
-// vanish. Text may vanish: whoever closes standard output wants none.
+// CheckJSON returns an error before long work if requested JSON would be lost because standard
+// output is closed. Text may be lost: whoever closes standard output does not want it.
 func (o *Output) CheckJSON(asked bool) error {
 	if asked && o.w == os.Stdout && stdoutClosed() {
 		return ErrClosed
@@ -71,13 +72,13 @@ func (o *Output) CheckJSON(asked bool) error {
 	return nil
 }
 
-// Terminal tells whether it is a terminal, which people read.
+// Terminal tells whether standard output is a terminal.
 func (o *Output) Terminal() bool {
 	f, ok := o.w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Columns is the width of text on a terminal, and 80 elsewhere.
+// Columns returns the width of the terminal, between 60 and 120, or 80 if standard output is not a terminal.
 func (o *Output) Columns() int {
 	if f, ok := o.w.(*os.File); ok {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
@@ -100,8 +101,8 @@ func (e *outputError) Error() string {
 	return fmt.Sprintf("standard output: %v; send it to a place with room", cause)
 }
 
-// Writable finds out before long work whether a file can be written at path,
-// and leaves nothing behind. "" is no file.
+// Writable checks before long work whether a file can be written at path, and leaves no file
+// behind. "" means no file.
 func Writable(path string) error {
 	if path == "" {
 		return nil
@@ -111,13 +112,13 @@ func Writable(path string) error {
 	case err == nil && info.IsDir():
 		return &atomicfile.Error{Path: path, Err: syscall.EISDIR}
 	case err == nil && !info.Mode().IsRegular():
-		return nil // a device or pipe, which is written directly
+		return nil // devices and pipes are written directly
 	}
 	target, err := atomicfile.Target(path)
 	if err != nil {
 		return &atomicfile.Error{Path: path, Err: err}
 	}
-	dir, _ := filepath.Split(target) // a cleaned path may lead elsewhere
+	dir, _ := filepath.Split(target) // not filepath.Dir, since a cleaned path may lead elsewhere
 	if dir == "" {
 		dir = "."
 	}
@@ -128,8 +129,8 @@ func Writable(path string) error {
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
-// Distinct refuses to write a result over another or over what is read, and
-// to standard output.
+// Distinct returns an error if an output file is the same as another output or an input, or is
+// standard output.
 func Distinct(outputs, inputs []job.FlagPath) error {
 	for i, o := range outputs {
 		switch o.Path {

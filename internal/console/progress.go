@@ -10,8 +10,8 @@ import (
 	"golang.org/x/term"
 )
 
-// A progress shows a bar with an estimate of the time left on a terminal, and
-// nothing elsewhere. A nil progress shows nothing.
+// A progress shows a bar with an estimate of the remaining time if its output is a terminal, and
+// nothing otherwise. A nil progress shows nothing.
 type progress struct {
 	out   io.Writer // nil shows nothing
 	stage string
@@ -43,14 +43,14 @@ func (p *progress) show(stage string, done, total int) {
 			progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond),
 			progressbar.OptionClearOnFinish(),
 			progressbar.OptionSetWidth(30),
-			// Without an interval no goroutine goes on drawing behind our back.
+			// An interval of 0 keeps the bar from drawing in a goroutine of its own.
 			progressbar.OptionSetSpinnerChangeInterval(0))
 	}
 	if total < 1 {
 		p.bar.Describe(fmt.Sprintf("%s %d", stage, done))
 		return
 	}
-	// An error here is one of writing to the terminal.
+	// Set only fails if writing to the terminal fails.
 	_ = p.bar.Set(done)
 }
 
@@ -62,5 +62,5 @@ func (p *progress) clear() {
 	}
 }
 
-// started is as near to the start of the process as Go code can be.
+// started is the time at which the package was initialized, shortly after the start of the process.
 var started = time.Now()

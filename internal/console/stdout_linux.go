@@ -8,9 +8,9 @@ import (
 
 // stdoutClosed tells whether the process seems to have been started without a
 // standard output. Go's runtime then opens /dev/null in its place for reading
-// and writing, where results would vanish. A shell opens /dev/null only for
-// writing. Some programs start others with a /dev/null like the runtime's; it
-// was inherited at least where standard error shares it.
+// and writing, where results would vanish. A shell opens /dev/null only for writing. Some programs
+// start others with /dev/null opened for reading and writing; if standard error shares it, it was
+// inherited.
 func stdoutClosed() bool {
 	flags, err := unix.FcntlInt(1, unix.F_GETFL, 0)
 	if err != nil {
