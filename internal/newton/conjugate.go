@@ -17,7 +17,7 @@ type ConjugateGradients struct {
 	Times        func(v *mat.Dense) (*mat.Dense, error) // returns H v
 	Precondition func(v *mat.Dense) error               // replaces v by an approximation of H⁻¹v
 	Residual     float64                                // relative residual at which the iteration stops
-	Took         func(t float64)                        // called after the only x has moved by t v, for the last v of Times; nil for nobody
+	Took         func(t float64)                        // if not nil, called after the single x moved by t v, with the last v of Times
 }
 
 // Solve returns x with Hx ≈ g. settled is false where a residual is above c.Residual after limit steps, and where

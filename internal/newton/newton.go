@@ -209,10 +209,10 @@ func climb[P any](l Line[P], a, b P, slope float64, contracts bool) (p P, ok boo
 	return p, false
 }
 
-// Find makes Newton steps until the refit ends, and returns the end of its last step. All refits are this loop; how a
-// step is solved is theirs. step returns the end of the Newton step for sites at f. In the first step the sites are at the
-// function values sites, and the search along the step starts at from. In every other step both are at the point that the
-// previous step reached. A step that returns from itself ends the refit.
+// Find makes Newton steps until the refit ends, and returns the end of its last step. All refits share this loop and
+// differ in how step solves for a Newton step. step returns the end of the Newton step for sites at f. In the first
+// step the sites are at the function values sites, and the search along the step starts at from. In every other step
+// both are at the point that the previous step reached. A step that returns from itself ends the refit.
 func Find[P any](s *Search, l Line[P], sites []float64, from P, step func(f []float64, from P) (to P, err error)) (P, error) {
 	for e := goesOn; e == goesOn; sites = l.Values(from) {
 		to, err := step(sites, from)
