@@ -4,7 +4,7 @@ package store
 
 import "os"
 
-// mapFile reads a file into memory, where it cannot be mapped.
+// mapFile reads a file into memory, for systems on which it cannot be mapped.
 func mapFile(path string) ([]byte, func() error, error) {
 	f, err := os.Open(path)
 	if err != nil {
