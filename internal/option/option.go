@@ -1,12 +1,13 @@
-// Package option has the table of all options, with their help, defaults and values, and names them in the words of who
-// reads a message: fields of package funcgp for programs in Go, flags for the command, members of a request for the
-// server, arguments for the package of Python.
+// Package option has the table of all options, with their help, defaults and values. In messages it names options for
+// each audience: as fields of package funcgp for programs in Go, as flags for the command, as members of a request
+// for the server, and as arguments for the Python package.
 //
 //	err := option.Errorf("{noise-variance=%v} must be a positive number", v)
 //	err.Error()                    // NoiseVariance -1 must be a positive number
 //	option.Word(err, option.Flags) // --noise-variance -1 must be a positive number
 //
-// A message names an option in braces, which is data until it is worded. There are these forms:
+// The text of a message holds references to options in braces, which are replaced by names when the message is
+// worded. There are these forms:
 //
 //	{seed}                       the option
 //	{seed=7}                     the option with a value
@@ -24,31 +25,32 @@ import (
 	"unicode"
 )
 
-// Words are those of an audience.
+// Words selects an audience, which decides how options are named.
 type Words int
 
 // The audiences.
 const (
-	Go      Words = iota // who calls package funcgp
-	Package              // who calls the package that makes the message: the same where it has no name of its own
-	Flags                // who types the command
-	Members              // who sends a request to the server
-	Python               // who calls the package of Python
+	Go      Words = iota // callers of package funcgp
+	Package              // callers of the package that makes the message; named as for Go unless it has its own name
+	Flags                // users of the command
+	Members              // clients of the server
+	Python               // callers of the Python package
 )
 
 // An Option is a value that a program, a command line or a request may give.
 type Option struct {
 	Name    string   // the flag without its dashes
-	Go      string   // a field of package funcgp, or a function of it that makes a value; "" where a program cannot say it
-	Member  string   // the member of a request; "" where there is none
-	Python  string   // the argument in Python; "" for the name with underscores
-	Help    string   // what the flag does, with the name of its value in back quotes; "" where verbs differ
-	Default string   // as a flag has it; "" where that depends on model and data, or is nothing
-	Values  []string // those that there are; nil for any
-	Kept    bool     // the file of a posterior says it, and one that is given beside the file must agree
+	Go      string   // a field of package funcgp, or a function that makes a value; "" if programs in Go cannot set it
+	Member  string   // the member of a request; "" for none
+	Python  string   // the argument in Python; "" means Name with underscores
+	Help    string   // what the flag does, with the name of its value in back quotes; "" if verbs differ
+	Default string   // default of the flag; "" if it depends on model and data, or for none
+	Values  []string // allowed values; nil for any
+	Kept    bool     // whether the file of a posterior keeps the value; a value given beside the file must agree
 }
 
-// Find returns the option with a name. One that is not in the table is a flag alone.
+// Find returns the option with this name. For a name that is not in the table it returns an option that is only a
+// flag.
 func Find(name string) Option {
 	if i := slices.IndexFunc(Table, func(o Option) bool { return o.Name == name }); i >= 0 {
 		return Table[i]
@@ -56,10 +58,10 @@ func Find(name string) Option {
 	return Option{Name: name}
 }
 
-// Values are those that an option may have, nil for any.
+// Values returns the allowed values of an option, nil for any.
 func Values(name string) []string { return Find(name).Values }
 
-// in is the option in words: its flag where the audience has no name for it.
+// in returns the name of the option for an audience: its flag if the audience has no name for it.
 func (o Option) in(w Words) string {
 	switch {
 	case w == Members && o.Member != "":
@@ -74,11 +76,11 @@ func (o Option) in(w Words) string {
 	return "--" + o.Name
 }
 
-// A Text is a message with options in braces. A brace that stands for itself is doubled.
+// A Text is a message with references to options in braces. A literal brace is doubled.
 type Text string
 
-// Textf formats a text. Options are looked up in the format, and never in the text of an argument; an argument that is
-// a Text or an error has its own.
+// Textf formats a text. References are recognized in the format, and in arguments that are a Text or an error, but
+// not in other arguments.
 func Textf(format string, args ...any) Text {
 	if false {
 		_ = fmt.Sprintf(format, args...) // go vet checks the arguments
@@ -86,7 +88,7 @@ func Textf(format string, args ...any) Text {
 	return Text(fmt.Sprintf(format, quoted(args)...))
 }
 
-// quoted are arguments whose braces stand for themselves.
+// quoted returns the arguments in a form in which their braces are literal.
 func quoted(args []any) []any {
 	out := make([]any, len(args))
 	for i, a := range args {
@@ -118,25 +120,25 @@ func (a argument) Format(f fmt.State, verb rune) {
 	if !data {
 		text = string(Plain(text))
 	}
-	// An error is that of the writer, which is memory.
+	// Writing to f, which is in memory, cannot fail.
 	_, _ = f.Write([]byte(text))
 }
 
 var braces = strings.NewReplacer("{", "{{", "}", "}}")
 
-// Plain is the text of a string that names no option.
+// Plain returns the text of a string without references.
 func Plain(s string) Text { return Text(braces.Replace(s)) }
 
-// Named is the text that names an option.
+// Named returns a text that is a reference to an option.
 func Named(name string) Text { return Text("{" + name + "}") }
 
-// Set is the text of an option with a value.
+// Set returns a text that is a reference to an option with a value.
 func Set(name string, value any) Text { return Textf("{"+name+"=%v}", value) }
 
-// A Change is an option with another value than it has.
+// A Change is a new value for an option.
 type Change struct{ Name, Value string }
 
-// Changed is the text of options with other values.
+// Changed returns the text that names options with new values.
 func Changed(changes []Change) Text {
 	list := make([]Text, len(changes))
 	for i, c := range changes {
@@ -157,34 +159,34 @@ func Join(list []Text, separator Text) Text {
 	return out
 }
 
-// String is the text in the words of the package that makes it.
+// String returns the text worded for Package.
 func (t Text) String() string { return t.In(Package) }
 
-// Named are the options that a text names, in order.
+// Named returns the options that a text names, in order.
 func (t Text) Named() (names []string) {
 	t.each(nil, func(r reference) { names = append(names, r.name) })
 	return names
 }
 
-// In is the text in words.
+// In returns the text worded for an audience.
 func (t Text) In(w Words) string {
 	var out strings.Builder
 	t.each(func(s string) { out.WriteString(s) }, func(r reference) { out.WriteString(r.in(w)) })
 	return out.String()
 }
 
-// A reference is what is in braces.
+// A reference is the content of a pair of braces.
 type reference struct {
 	verb, own, name string
 	value           string
-	valued          bool // there is a value, which may be empty
+	valued          bool // whether there is a value, which may be empty
 }
 
 func (r reference) in(w Words) string {
 	if r.name == "," {
 		return map[bool]string{true: " ", false: ", "}[w == Flags]
 	}
-	if w == Python && r.verb != "" { // a command line
+	if w == Python && r.verb != "" { // name a verb as a command line, in Python too
 		w = Flags
 	}
 	text := Find(r.name).in(w)
@@ -203,7 +205,7 @@ func (r reference) in(w Words) string {
 	return text
 }
 
-// pythonic is a value as Python writes it.
+// pythonic returns a value as Python writes it.
 func pythonic(value string) string {
 	if v, err := strconv.ParseBool(value); err == nil && len(value) > 1 {
 		return map[bool]string{false: "False", true: "True"}[v]
@@ -214,7 +216,7 @@ func pythonic(value string) string {
 	return strconv.Quote(value)
 }
 
-// each calls literal for the parts of a text that stand for themselves, and option for what is in braces.
+// each calls literal for the literal parts of a text, and option for each reference, in order.
 func (t Text) each(literal func(string), option func(reference)) {
 	if literal == nil {
 		literal = func(string) {}
@@ -246,14 +248,14 @@ func (t Text) each(literal func(string), option func(reference)) {
 			}
 			r.name = words[len(words)-1]
 			option(r)
-		default: // a brace that nothing opens or closes
+		default: // an unmatched brace
 			literal(s[:1])
 			s = s[1:]
 		}
 	}
 }
 
-// upToBrace cuts s at the brace that closes it, which is not doubled.
+// upToBrace cuts s at the first closing brace that is not doubled.
 func upToBrace(s string) (inside, rest string) {
 	for i := 0; i < len(s); i++ {
 		if s[i] != '}' {
@@ -271,7 +273,7 @@ func upToBrace(s string) (inside, rest string) {
 // An Error is an error whose text names options.
 type Error struct {
 	text Text
-	err  error // with what %w formats; its text is not shown
+	err  error // wraps the errors that %w formats; its text is not used
 }
 
 // Errorf formats an error as fmt.Errorf does, with options in braces.
@@ -282,16 +284,16 @@ func Errorf(format string, args ...any) error {
 // New returns an error with a text.
 func New(text Text) error { return &Error{text: text} }
 
-// Error is the text in the words of the package that makes the error.
+// Error returns the text worded for Package.
 func (e *Error) Error() string { return e.text.String() }
 
-// Message is the text with its options.
+// Message returns the text with its references.
 func (e *Error) Message() Text { return e.text }
 
 // Unwrap returns the errors that %w formats.
 func (e *Error) Unwrap() []error { return unwrapped(e.err) }
 
-// unwrapped are the errors that an error wraps.
+// unwrapped returns the errors that an error wraps.
 func unwrapped(err error) []error {
 	switch e := err.(type) {
 	case interface{ Unwrap() []error }:
@@ -304,8 +306,8 @@ func unwrapped(err error) []error {
 	return nil
 }
 
-// Of is the text of an error with its options, those of the errors that it wraps too. A type of errors with options in
-// its text has a method Message.
+// Of returns the text of an error with its references, including those of wrapped errors. An error type whose text
+// has references has a method Message() Text.
 func Of(err error) Text {
 	if e, ok := err.(interface{ Message() Text }); ok {
 		return e.Message()
@@ -317,10 +319,10 @@ func Of(err error) Text {
 	return text
 }
 
-// Word is the text of an error in words.
+// Word returns the text of an error worded for an audience.
 func Word(err error, w Words) string { return Of(err).In(w) }
 
-// First is the first option that an error names, in words, and "" where it names none.
+// First returns the first option that an error names, worded for an audience; "" if it names none.
 func First(err error, w Words) string {
 	for _, name := range Of(err).Named() {
 		if name != "," {
@@ -330,7 +332,7 @@ func First(err error, w Words) string {
 	return ""
 }
 
-// Member is the first member of a request that an error names, and "" where it names none.
+// Member returns the first member of a request that an error names; "" if it names none.
 func Member(err error) string {
 	for _, name := range Of(err).Named() {
 		if m := Find(name).Member; m != "" {
@@ -340,7 +342,7 @@ func Member(err error) string {
 	return ""
 }
 
-// Trimmed returns an error without a prefix of its text, such as the name of a package.
+// Trimmed returns an error whose text lacks a prefix, such as the name of a package.
 func Trimmed(err error, prefix string) error {
 	return &Error{Text(strings.TrimPrefix(string(Of(err)), prefix)), errors.Join(err)}
 }

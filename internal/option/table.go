@@ -1,10 +1,10 @@
 package option
 
-// MostWithin is the largest value of within.
+// MostWithin is the largest value of the option within.
 const MostWithin = 10
 
-// Table are the options of models, data, fits and questions, in the order of their names. doc/library.md has those of
-// package funcgp in a table too.
+// Table holds the options of models, data, fits and questions, in the order of their names. doc/library.md lists
+// those of package funcgp.
 var Table = []Option{
 	{Name: "append"},
 	{Name: "arch"},
