@@ -8,7 +8,7 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// RequireWarnings checks that the warnings have these codes, in this order, and returns them.
+// RequireWarnings checks that the warnings have these codes in this order, and returns the warnings.
 func RequireWarnings(t testing.TB, warnings []error, codes ...string) []*linearize.Warning {
 	t.Helper()
 	var list []*linearize.Warning

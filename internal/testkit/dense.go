@@ -40,7 +40,7 @@ func Plus(a mat.Matrix, s float64, b mat.Matrix) *mat.Dense {
 	return &out
 }
 
-// Inverse returns m⁻¹ and fails where m is singular or nearly so.
+// Inverse returns m⁻¹. It fails the test if m is singular or nearly singular.
 func Inverse(t testing.TB, m mat.Matrix) *mat.Dense {
 	t.Helper()
 	var out mat.Dense
@@ -98,8 +98,7 @@ func RequireNumber(t testing.TB, what string, got, want, rel float64) {
 // Flat returns a copy of the numbers of m in row order.
 func Flat(m mat.Matrix) []float64 { return mat.DenseCopyOf(m).RawMatrix().Data }
 
-// RequireClose fails where an entry differs by more than rel times the largest
-// entry of want.
+// RequireClose fails the test if an entry differs by more than rel times the largest entry of want.
 func RequireClose(t testing.TB, what string, got, want mat.Matrix, rel float64) {
 	t.Helper()
 	r, c := want.Dims()

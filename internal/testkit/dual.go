@@ -13,12 +13,12 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// Dual is a posterior by weight-space formulas with every matrix written out. Its
-// tiles do not depend on how the training data is cut.
+// Dual is a posterior computed by weight-space formulas with dense matrices. Its tiles do not
+// depend on how the training data is divided into batches.
 type Dual struct {
 	Train      *linearize.Batch
 	At         *gp.Sites
-	Chunk      int        // examples a batch of Data; 0 for all
+	Chunk      int        // examples in each batch of Data; 0 for all
 	J          *mat.Dense // N·C×P
 	Prior      *mat.Dense // Σ₀
 	Delta      []float64  // μ₀ − θ*
@@ -111,7 +111,7 @@ func (d *Dual) Cross(_ context.Context, x *linearize.Batch) (gp.Cross, error) {
 	return &DenseCross{d: d, Left: [2]*mat.Dense{Product(j, d.Sigma), Product(j, d.Prior)}}, nil
 }
 
-// DenseCross is the cross-kernel of a Dual. Left is J_*·Σ and J_*·Σ₀ by terms.
+// DenseCross is the cross-kernel of a Dual. Left holds J_*·Σ for posterior terms and J_*·Σ₀ for raw terms.
 type DenseCross struct {
 	d    *Dual
 	Left [2]*mat.Dense

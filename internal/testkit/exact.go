@@ -25,7 +25,7 @@ func GradientAtTheta(ctx context.Context, e *gp.Exact, groups []ntk.Kernel, scat
 	return grad, nil
 }
 
-// GradientLinearGaussian returns those of EvidenceLinearGaussian at fixed sites.
+// GradientLinearGaussian returns the derivatives of EvidenceLinearGaussian in log s_g at fixed sites.
 func GradientLinearGaussian(ctx context.Context, e *gp.Exact, groups []ntk.Kernel) ([]float64, error) {
 	t, err := e.GroupTerms(ctx, groups)
 	if err != nil {
@@ -36,7 +36,8 @@ func GradientLinearGaussian(ctx context.Context, e *gp.Exact, groups []ntk.Kerne
 	return grad, nil
 }
 
-// GradientRefit returns the total ones of EvidenceRefit, the mode and its sites moving.
+// GradientRefit returns the total derivatives of EvidenceRefit in log s_g, in which the mode and its sites move
+// with s_g.
 func GradientRefit(ctx context.Context, e *gp.Exact, groups []ntk.Kernel, y *gp.Targets) ([]float64, error) {
 	grad, err := GradientLinearGaussian(ctx, e, groups)
 	if err != nil {

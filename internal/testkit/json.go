@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// RequireSameJSON compares two answers of the command in JSON up to tol for numbers, relative
-// to those above 1, but for what files and clocks say and for what is rounding alone.
+// RequireSameJSON compares two JSON answers of the command. Numbers may differ by tol, relative to
+// numbers above 1. The members
+// timings, record and sum_residual are not compared.
 func RequireSameJSON(t *testing.T, want, got string, tol float64) {
 	t.Helper()
 	var a, b any

@@ -13,8 +13,8 @@ import (
 	"github.com/funcgp/funcgp/internal/testref"
 )
 
-// A Countdown is a context whose Err is context.Canceled from call Left+1 on.
-// Asked counts the calls, from any goroutine.
+// A Countdown is a context whose method Err returns context.Canceled from call Left+1 on. Asked
+// counts the calls of all goroutines.
 type Countdown struct {
 	context.Context
 	Left  int64
@@ -29,9 +29,9 @@ func (c *Countdown) Err() error {
 	return nil
 }
 
-// Stops tests that call soon ends when its context is cancelled after a random
-// number of calls of Err: it may call Err a few times more, on the way out. A call
-// that is not cancelled must call Err at least as often as least says.
+// Stops tests that call ends soon after its context is cancelled, which happens after a random
+// number of calls of Err. On its way out it may call Err a few more times. Without cancellation it
+// must call Err at least least times.
 func Stops(t *testing.T, name string, least int64, call func(ctx context.Context) error) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -46,11 +46,11 @@ func Stops(t *testing.T, name string, least int64, call func(ctx context.Context
 	}
 }
 
-// NoGoroutines tests that call starts no goroutine where there is one processor.
+// NoGoroutines tests that call starts no goroutine if there is one processor.
 func NoGoroutines(t *testing.T, call func()) {
 	t.Helper()
 	testref.Procs(t, 1)
-	runtime.GC() // which starts goroutines of its own the first time
+	runtime.GC() // the first collection starts goroutines of its own
 	created := []metrics.Sample{{Name: "/sched/goroutines-created:goroutines"}}
 	metrics.Read(created)
 	before := created[0].Value.Uint64()

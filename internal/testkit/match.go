@@ -22,30 +22,29 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// A MatchCase is a network of the reference match with what an independent implementation
-// found for it (E21).
+// A MatchCase is a network of the reference "match", with the results of an independent
+// implementation (E21).
 type MatchCase struct {
 	Name, Likelihood string
-	Stated           float64            // precision of the training; 0 where Decay says it
+	Stated           float64            // prior precision of the training; 0 if Decay is set
 	Decay            float64            `json:"weight_decay"` // precision for each training row
-	Match            float64            // precision at which the linearized model is the network
-	S                float64            // scale by leave-one-out of the refit there, on a grid
-	Tau              []float64          // temperature and the scale with it; empty for a temperature of 1
-	LOO              float64            // leave-one-out NLL with it
-	Rows             int                // the first test rows, which NLL is of
-	NLL              map[string]float64 // network, fhat_s, theta_s and theta_tau_s
+	Match            float64            // prior precision at which the linearized model matches the network
+	S                float64            // scale of the covariance by leave-one-out of the refit at Match, on a grid
+	Tau              []float64          // temperature, and the scale with this temperature; empty for a temperature of 1
+	LOO              float64            // leave-one-out NLL with this scale
+	Rows             int                // number of first test rows that NLL is computed for
+	NLL              map[string]float64 // by the keys network, fhat_s, theta_s and theta_tau_s
 
 	folder string
 }
 
-// MatchCases returns the cases that have a match. It skips the test where the reference is not
-// at hand.
+// MatchCases returns the cases that have a match. It skips the test if the reference is missing.
 func MatchCases(t testing.TB) []*MatchCase {
 	t.Helper()
 	return slices.DeleteFunc(EveryMatchCase(t), func(c *MatchCase) bool { return !(c.Match > 0) })
 }
 
-// EveryMatchCase returns the cases without a match too.
+// EveryMatchCase returns all cases, including those without a match.
 func EveryMatchCase(t testing.TB) []*MatchCase {
 	t.Helper()
 	folder := testref.Folder(t, "match", "cases.json")
@@ -94,7 +93,7 @@ func (c *MatchCase) rows(t testing.TB) (x, y, xTest, yTest *mat.Dense) {
 	return x, y, xTest, yTest
 }
 
-// table reads at most so many rows of a file whose last column is the target.
+// table reads at most most rows of a file whose last column is the target.
 func (c *MatchCase) table(t testing.TB, part string, most int) (x, y *mat.Dense) {
 	file := testref.Must(os.Open(filepath.Join(c.folder, c.Name+"-"+part+".csv")))(t)
 	defer file.Close()
@@ -116,7 +115,7 @@ func (c *MatchCase) table(t testing.TB, part string, most int) (x, y *mat.Dense)
 	return x, y
 }
 
-// mnist returns the fours and nines of MNIST that are listed, and the test rows.
+// mnist returns the listed fours and nines of MNIST, and the test rows.
 func (c *MatchCase) mnist(t testing.TB) (x, y, xTest, yTest *mat.Dense) {
 	text := testref.Must(os.ReadFile(filepath.Join(c.folder, "mnist49-train-index.txt")))(t)
 	var rows []int

@@ -21,7 +21,7 @@ func SplitModel(t testing.TB, m *onnx.Model, dir string, files ...string) string
 	require.NoError(t, m.EachTensor(func(_ string, x *onnx.Tensor) error {
 		name := files[k%len(files)]
 		k++
-		b := append(content[name], make([]byte, 3)...) // not aligned
+		b := append(content[name], make([]byte, 3)...) // so that elements are not aligned
 		at := len(b)
 		for _, v := range x.Floats {
 			if x.Type == onnx.Float {

@@ -15,7 +15,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// An onnxruntime answers each graph that is written to it, under Node. It ends with the tests.
+// An onnxruntime is a Node process that runs each graph that is written to it. It ends with the tests.
 type onnxruntime struct {
 	sync.Mutex
 	to   *json.Encoder
@@ -53,7 +53,7 @@ for await (const line of readline.createInterface({input: process.stdin})) {
 	return &onnxruntime{to: json.NewEncoder(in), from: json.NewDecoder(out)}, c.Start()
 })
 
-// numbers are an array in JSON, in which numbers that are not finite are text, as JavaScript writes it.
+// numbers is an array in JSON, in which numbers that are not finite are strings, as JavaScript writes them.
 type numbers []float64
 
 // MarshalJSON implements json.Marshaler.
@@ -105,8 +105,8 @@ func Onnxruntime(t testing.TB, graph []byte, x *mat.Dense) map[string][]float64 
 	return OnnxruntimeFeeds(t, graph, Feed{"x", "float64", Flat(x), []int{rows, cols}})
 }
 
-// OnnxruntimeFeeds runs a graph by onnxruntime, and returns its outputs, flat. It returns nil where
-// FUNCGP_ONNXRUNTIME is not the folder of npm's package onnxruntime-web.
+// OnnxruntimeFeeds runs a graph with onnxruntime, and returns the elements of each output. It
+// returns nil if FUNCGP_ONNXRUNTIME, the folder of npm's package onnxruntime-web, is not set.
 func OnnxruntimeFeeds(t testing.TB, graph []byte, feeds ...Feed) map[string][]float64 {
 	t.Helper()
 	if os.Getenv("FUNCGP_ONNXRUNTIME") == "" {

@@ -32,8 +32,8 @@ type Problem struct {
 	MTrain, MTest  *mat.Dense // m, stacked
 }
 
-// Problems have 1 to 4 outputs and every likelihood, among them saturated
-// sites, whose Λ is zero or singular.
+// Problems returns problems with 1 to 4 outputs and every likelihood. Some sites are saturated,
+// with a Λ that is zero or singular.
 func Problems(t *testing.T) []*Problem {
 	t.Helper()
 	gauss := testref.Must(glm.NewGaussian(0.2))(t)
@@ -50,11 +50,11 @@ func Problems(t *testing.T) []*Problem {
 	}
 }
 
-// Targets are Y under the likelihood.
+// Targets returns Y with the likelihood.
 func (q *Problem) Targets() *gp.Targets { return gp.NewTargets(q.Y, q.Likelihood) }
 
-// Heteroscedastic is a problem with two outputs under a likelihood with Fisher
-// information. It has more targets than parameters, so that the means cannot fit them all.
+// Heteroscedastic returns a problem with two outputs and a likelihood with Fisher information. It
+// has more targets than parameters, so that the means cannot fit them all.
 func Heteroscedastic() *Problem {
 	return NewProblemOf("heteroscedastic", 8, 60, 2, glm.Heteroscedastic{}, 0.5, 4)
 }
@@ -64,7 +64,7 @@ func NewProblem(name string, seed uint64, n, c int, lik gp.Likelihood, scale flo
 	return NewProblemOf(name, seed, n, c, lik, scale, 12)
 }
 
-// NewProblemOf has width² or so parameters: fewer than N·C make K singular.
+// NewProblemOf draws a problem with about width² parameters. With fewer than N·C parameters K is singular.
 func NewProblemOf(name string, seed uint64, n, c int, lik gp.Likelihood, scale float64, width int) *Problem {
 	rng := rand.New(rand.NewPCG(seed, 23))
 	layers := []gptest.Layer{{In: width, Out: width}, {Out: width}, {In: width / 2, Out: width, NoBias: true}}
@@ -92,7 +92,7 @@ func NewProblemOf(name string, seed uint64, n, c int, lik gp.Likelihood, scale f
 	return q
 }
 
-// Fill computes the prior dense.
+// Fill computes the prior means and kernels with dense matrices.
 func (q *Problem) Fill() {
 	p := q.Train.P
 	mean, variance := make([]float64, p), make([]float64, p)
@@ -130,13 +130,13 @@ func Targets(rng *rand.Rand, lik gp.Likelihood, f *mat.Dense) *mat.Dense {
 	return y
 }
 
-// Sites are the sites at f(θ*).
+// Sites returns the sites at f(θ*).
 func (q *Problem) Sites(t *testing.T) *gp.Sites {
 	t.Helper()
 	return testref.Must(gp.NewSites(q.Targets(), q.Train.F))(t)
 }
 
-// CrossOf returns all columns of a cross-kernel, by tiles of so many examples.
+// CrossOf returns all columns of a cross-kernel, computed in tiles of size examples.
 func CrossOf(t *testing.T, d gp.Dual, x, train *linearize.Batch, size int, terms gp.Terms) *mat.Dense {
 	t.Helper()
 	q := testref.Must(d.Cross(t.Context(), x))(t)

@@ -18,25 +18,25 @@ import (
 	"github.com/funcgp/funcgp/ntk"
 )
 
-// A Reference is a trained network with its data, and PyTorch's answers, which
-// come from weight space.
+// A Reference is a trained network with its data, and the answers that PyTorch computed in weight
+// space.
 type Reference struct {
 	*testref.Ref
 	Net                *network.Network
 	X                  *mat.Dense // training inputs
 	Train, Test        *linearize.Batch
 	Y                  *mat.Dense
-	Labels, TestLabels []int // classes; zero for Gaussian targets, TestLabels for MNIST alone
+	Labels, TestLabels []int // classes; zero for Gaussian targets; TestLabels is set for MNIST only
 	Likelihood         gp.Likelihood
 	Prior              ntk.Prior
 	Kernel             *ntk.NTK
 }
 
-// Targets are Y under the likelihood.
+// Targets returns Y with the likelihood.
 func (r *Reference) Targets() *gp.Targets { return gp.NewTargets(r.Y, r.Likelihood) }
 
 // OpenReference reads a reference by its name and linearizes its network at the
-// training and test inputs. The test is skipped where a file is not at hand.
+// training and test inputs. It skips the test if a file is missing.
 func OpenReference(t testing.TB, name string) *Reference {
 	t.Helper()
 	r := &Reference{Ref: testref.Open(t, name)}
@@ -75,7 +75,7 @@ func OpenReference(t testing.TB, name string) *Reference {
 	return r
 }
 
-// Head is the reference with its first n training examples alone.
+// Head returns the reference with only its first n training examples.
 func (r *Reference) Head(n int) *Reference {
 	h, y := *r, mat.DenseCopyOf(r.Y)
 	_, c := y.Dims()
@@ -83,8 +83,8 @@ func (r *Reference) Head(n int) *Reference {
 	return &h
 }
 
-// inputs returns training and test inputs and sets Y: from the folder, or
-// MNIST's pixels divided by 255.
+// inputs returns training and test inputs and sets Y. The inputs come from the folder of the
+// reference, or are MNIST's pixels divided by 255.
 func (r *Reference) inputs(t testing.TB, name string) (train, test *mat.Dense) {
 	t.Helper()
 	if r.Has("x_train") {
@@ -108,25 +108,25 @@ func (r *Reference) inputs(t testing.TB, name string) (train, test *mat.Dense) {
 	return rows.Matrix(), testRows.Matrix()
 }
 
-// Sites are the sites at f(θ*).
+// Sites returns the sites at f(θ*).
 func (r *Reference) Sites(t testing.TB) *gp.Sites {
 	t.Helper()
 	return testref.Must(gp.NewSites(r.Targets(), r.Train.F))(t)
 }
 
-// Exact is the exact posterior with the linear-Gaussian mean.
+// Exact returns the exact posterior with the linear-Gaussian mean.
 func (r *Reference) Exact(t testing.TB) *gp.Exact {
 	t.Helper()
 	return testref.Must(gp.Fit(t.Context(), r.Kernel, r.Train, r.Sites(t), &gp.Options{Mean: gp.LinearGaussian}))(t)
 }
 
-// Contributions multiplies the columns of a cross-kernel by v.
+// Contributions multiplies column j of a cross-kernel by v[j], in place.
 func Contributions(cross *mat.Dense, v []float64) {
 	cross.Apply(func(_, j int, k float64) float64 { return k * v[j] }, cross)
 }
 
-// Written returns a file that save has written in a temporary folder. It is
-// closed with the test.
+// Written calls save to write a file in a temporary folder, and returns the open file. It is closed
+// at the end of the test.
 func Written(t *testing.T, save func(w *store.Writer) error) *store.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.gp")

@@ -10,7 +10,8 @@ import (
 	"github.com/funcgp/funcgp/internal/dense"
 )
 
-// RequireAgree compares relative to the largest entry of want, and of one.
+// RequireAgree fails the test if an entry differs by more than tol times the largest entry of want, or tol if that
+// is below 1.
 func RequireAgree(t *testing.T, what string, got, want mat.Matrix, tol float64) {
 	t.Helper()
 	var off mat.Dense
@@ -19,12 +20,12 @@ func RequireAgree(t *testing.T, what string, got, want mat.Matrix, tol float64) 
 	require.LessOrEqual(t, mat.Max(Absolute(&off)), tol*scale, what)
 }
 
-// RequireExact compares all answers of a posterior that has seen all rows with those of the exact one.
+// RequireExact compares all answers of a posterior of all rows with those of the exact posterior.
 func (q *Problem) RequireExact(t *testing.T, p gp.Dual, x *gp.Exact) {
 	t.Helper()
 	tol := 1e-8
 	if _, ok := q.Likelihood.(gp.Scored); ok {
-		tol = 1e-7 // of steps of Fisher scoring, which grow short slowly
+		tol = 1e-7 // steps of Fisher scoring shorten slowly
 	}
 	RequireAgree(t, "α", Vec(p.Alpha()), Vec(x.Alpha()), tol)
 	RequireAgree(t, "b", Vec(p.PseudoTargets()), Vec(x.PseudoTargets()), tol)

@@ -13,8 +13,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network"
 )
 
-// Chunked yields a batch in pieces of Size examples, 0 for one piece, and gives
-// no single examples.
+// Chunked is a Source that yields a batch in pieces of Size examples, or in one piece if Size is 0.
+// It is not a Gatherer.
 type Chunked struct {
 	B    *linearize.Batch
 	Size int
@@ -45,7 +45,7 @@ func (c Chunked) Inputs(ctx context.Context, yield func(*mat.Dense, linearize.Mo
 	return c.Batches(ctx, func(_ int, b *linearize.Batch) error { return yield(b.X, b.Model) })
 }
 
-// RequireSums compares a batch with the sums of the outputs of another.
+// RequireSums checks that got holds sums of the outputs of of, with the weights w.
 func RequireSums(t *testing.T, got, of *linearize.Batch, w *mat.Dense) {
 	t.Helper()
 	n, c, k := of.Len(), of.Outputs(), got.Outputs()
@@ -58,7 +58,7 @@ func RequireSums(t *testing.T, got, of *linearize.Batch, w *mat.Dense) {
 		var f, rows mat.Dense
 		f.Mul(weights, of.F.Slice(i, i+1, 0, c).T())
 		rows.Mul(weights, j.Slice(i*c, (i+1)*c, 0, of.P))
-		// two orders of sums of at most some hundred terms
+		// The sums of up to some hundred terms are added in two different orders.
 		require.True(t, mat.EqualApprox(&f, got.F.Slice(i, i+1, 0, k).T(), 1e-12*(1+mat.Norm(&f, 2))))
 		require.True(t, mat.EqualApprox(&rows, sums.Slice(i*k, (i+1)*k, 0, of.P), 1e-12*(1+mat.Norm(&rows, 2))))
 	}
@@ -89,7 +89,7 @@ func ConvNet(t testing.TB) (*network.Network, *mat.Dense) {
 	return net, RandomMatrix(rand.New(rand.NewPCG(1, 2)), 11, 81)
 }
 
-// RowsOf reads rows of x.
+// RowsOf returns a function that returns rows of x.
 func RowsOf(x *mat.Dense) func(lo, hi int) (*mat.Dense, error) {
 	return func(lo, hi int) (*mat.Dense, error) {
 		_, d := x.Dims()
@@ -97,7 +97,7 @@ func RowsOf(x *mat.Dense) func(lo, hi int) (*mat.Dense, error) {
 	}
 }
 
-// Arrays is a copy of a batch's inputs, outputs and Jacobian.
+// Arrays returns copies of a batch's inputs, outputs and Jacobian.
 func Arrays(b *linearize.Batch) []*mat.Dense {
 	all := []*mat.Dense{mat.DenseCopyOf(b.F), Jacobian(b)}
 	if b.X != nil {
