@@ -363,7 +363,7 @@ func (k *calibration) leaveOut(ctx context.Context, p *problem, rows []int, m *m
 	if err != nil {
 		return err
 	}
-	unknown := slices.Repeat([]float64{math.NaN()}, m.mean.RawMatrix().Rows) // no page shows how unsure a training row is
+	unknown := slices.Repeat([]float64{math.NaN()}, m.mean.RawMatrix().Rows) // no report shows these scores of training rows
 	unsure := &score.Novelty{Score: unknown, Mutual: unknown}
 	answers := &predictions{Network: m.mean, Mean: m.mean, Cov: m.cov, Likelihood: scaled, Tempered: mean, Scaled: cov, Unsure: unsure}
 	if hasClasses(lik) {

@@ -102,7 +102,8 @@ func (s *evidenceSearch) others(ctx context.Context) error {
 		return err
 	}
 	e.Refit = result.Float(refit.Value)
-	if s.of.post.elbo != nil || s.of.post.asked.variational() {
+	saved := p.Saved // the posterior at θ* of a variational file is Laplace's
+	if s.of.post.elbo != nil || s.of.post.asked.variational() || saved != nil && saved.Header.Fit.ELBO != nil {
 		r, err := p.refined(ctx, s.job, q.How.Name, q.Dual.Data(), q.prior)
 		if err != nil {
 			return err

@@ -177,7 +177,7 @@ func openData(ctx context.Context, c *job.Job, f *asked, m *trainedModel) (*data
 	o, source, mf := f.dataOptions(), f.Data.source(), &f.Model
 	if name := cmp.Or(f.Fit.Likelihood, m.Meta.Likelihood); name != "" {
 		lik := likelihoodNamed(name)
-		o.RealTargets = !hasClasses(lik) || !isSoftmax(lik) && m.Outputs > 1 // several labels a row are numbers
+		o.RealTargets = !hasClasses(lik) || !isSoftmax(lik) && m.Outputs > 1 // if a row has several labels, its targets are read as numbers, not as one class
 	}
 	o.ClassNames = append(slices.Clone(o.ClassNames), m.Meta.ClassNames...)
 	if err := m.Meta.columns(ctx, source, o); err != nil {

@@ -163,7 +163,7 @@ func (q *solution) answerOf(ctx context.Context, p *problem, top int) (*portable
 	}
 	units := "in the units of the data"
 	if p.Examples.Data.Images() {
-		// Pixels are read as grey levels from 0 to 1.
+		// The network takes pixels from 0 to 1, and the graph takes them from 0 to 255.
 		units = "pixels from 0 to 255"
 		if a.Offset == nil {
 			a.Offset, a.Scale = make([]float64, d), slices.Repeat([]float64{1}, d)

@@ -118,8 +118,9 @@ type FitOptions struct {
 	// Inference says how the posterior is found at the prior precision of the answers: "laplace", by the curvature at one
 	// point; or "variational", the Gaussian with the largest lower bound on the evidence of the linearized model (E26). It
 	// takes method exact or parameters, or structure full, block or diag, a log-concave likelihood, and about as many fits
-	// as it has iterations. Its mean is that of the answers, as with Refit. With AtTheta, Evidence has its bound beside the
-	// evidences. "" is laplace.
+	// as it has iterations. Its mean is that of the answers, as with Refit, and the terms of an explanation add up to it and
+	// not to the network's output. Report has the bound with its parts as ELBO, and so has Evidence. With a Structure it is
+	// at the stated precision, as every posterior over the parameters. "" is laplace.
 	Inference     string
 	NoiseVariance *float64 // σ² of a Gaussian; nil is the model's, else by leave-one-out
 	// Standardize says what is done to the inputs before the network, by the training rows, which is wrong
@@ -139,7 +140,8 @@ type FitOptions struct {
 	// training rows, instead of the network's own output.
 	Refit bool
 	// Structure chooses a posterior over the parameters and the structure of its precision: full, diag, block,
-	// kfac, kfac-damped, last-layer, subnetwork or chain. "" chooses a posterior over functions.
+	// kfac, kfac-damped, last-layer, subnetwork or chain. It is at the stated precision, whatever Prior.At says, and has
+	// no explanations and no file. "" chooses a posterior over functions.
 	Structure string
 	// Predictive says how predictions are made: "glm", of the linearized network; "bnn", by Samples draws of the
 	// parameters and the network itself; or "linear", with the response linearized too. "" is glm.

@@ -458,7 +458,7 @@ func orderOf(confusion *mat.Dense, logp [][]float64, label, classes []int, const
 // An affine describes the targets as an affine function of the outputs.
 type affine struct {
 	own      bool    // mean and sd are those of the targets
-	better   float64 // share of the variance that mean + sd·f explains beyond that of f itself
+	better   float64 // share of the targets' variance that mean + sd·f explains, less the share that f explains
 	mean, sd float64
 }
 

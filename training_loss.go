@@ -51,7 +51,7 @@ func (d *departure) spread() float64 { return max(d.variance, d.square, math.Sma
 // z is the departure in standard errors.
 func (d *departure) z() float64 { return d.sum / math.Sqrt(d.spread()) }
 
-// counts returns |z·u/v|/√q, or 0 where no logit is moved.
+// counts returns |z·u/v|/√q, or 0 if the logit moves by less than leastMove, |u/v|.
 func (d *departure) counts(q float64) float64 {
 	if move := math.Abs(d.sum) / d.spread(); move >= leastMove {
 		return math.Abs(d.z()) * move / math.Sqrt(q)

@@ -81,8 +81,8 @@ func (q *exactCross) TileTo(ctx context.Context, dst *mat.Dense, first int, trai
 const (
 	// A sum Σ C b whose gap is at most closes·Σ|C b| is as good as rounding allows.
 	closes = 1e-11
-	// Where the largest C is less than cancels times the largest κ, the difference
-	// C of two kernels has lost digits.
+	// C is a difference of two kernels. It has lost digits if the largest |C| of a row is less than the share cancels
+	// of the largest |κ| of that row.
 	cancels = 1e-7
 )
 

@@ -63,8 +63,8 @@ func copyColumns(dst, src blas64.General, at int) {
 // columns, unless one example has more numbers.
 const tileFloats = 1 << 20
 
-// fillTile forms all columns of the block for a few examples at a time, and copies
-// those from column at on.
+// fillTile forms all columns of the block for a few examples at a time. It copies the columns to dst whose index is
+// at least at.
 func fillTile(dst blas64.General, b linearize.Block, at int, e examples, s *scratch) {
 	c, width := dst.Rows/e.len(), linearize.Width(b)
 	e.split(max(1, tileFloats/(c*width)), func(part examples) {

@@ -143,7 +143,7 @@ func (p *Projected) explained(ctx context.Context) (*root, error) {
 		return nil, err
 	}
 	r := &root{s, upper}
-	// Rows from lo on of a triangle, and of RF⁻ᵀ then, have zeros left of lo.
+	// If R is upper triangular, so is RF⁻ᵀ: the rows of either from lo on are zero left of column lo.
 	each := func(do func(from int, rows blas64.General) error) error {
 		for i := range par.Tiles(r.Rows, rootPanel) {
 			lo, hi := par.Bounds(i, r.Rows, rootPanel)

@@ -117,7 +117,7 @@ func (s *serveVerb) answer(ctx context.Context, c *console.Console, asked *tally
 	if s.socket != "" {
 		o.Hosts = []string{"*"} // which no page of another site can reach
 	}
-	// Warn where other machines may reach the server.
+	// If other machines can reach the server, refuse --port-file, whose token would travel in the clear, and warn otherwise.
 	addr := l.Addr()
 	if a, ok := addr.(*net.TCPAddr); ok && !a.IP.IsLoopback() {
 		if s.portFile != "" {

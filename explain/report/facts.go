@@ -228,10 +228,14 @@ func testFacts(t *result.TestScores) []fact {
 // numbersOf returns numbers for readers who know the theory.
 func numbersOf(f *result.Fit) []fact {
 	g := func(x result.Float) string { return result.Short(float64(x)) }
+	parts := fmt.Sprintf("log likelihood %s, scatter %s, log determinant %s", g(f.LogLikelihood), g(f.Scatter), g(f.LogDet))
+	if e := f.ELBO; e != nil {
+		parts = fmt.Sprintf("expected log likelihood %s, less KL divergence %s", g(e.ExpectedLogLikelihood), g(e.KL))
+	}
 	list := []fact{
 		{"Outputs C, parameters P", result.Count(f.Outputs) + ", " + result.Count(f.Parameters), ""},
 		{"Log evidence", g(f.LogEvidence), "higher is a better model for the data" + map[string]string{"upper": "; not below the exact one", "lower": "; not above the exact one"}[f.Bound]},
-		{"its parts", fmt.Sprintf("log likelihood %s, scatter %s, log determinant %s", g(f.LogLikelihood), g(f.Scatter), g(f.LogDet)), ""},
+		{"its parts", parts, ""},
 	}
 	if f.TraceError.Finite() && f.TraceError > 0 {
 		list = append(list, fact{"Trace error", g(f.TraceError), "part of the prior variance of the training examples that the inducing ones do not explain"})

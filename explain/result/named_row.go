@@ -6,5 +6,5 @@ type NamedRow struct {
 	Label     Float   `json:"label"` // label or target; null where unknown or several
 	LabelName string  `json:"label_name,omitempty"`
 	ID        string  `json:"id,omitempty"`
-	Targets   []Float `json:"targets,omitempty"` // where a prediction is of a row that has several
+	Targets   []Float `json:"targets,omitempty"` // set only in a prediction for a row with several targets
 }

@@ -94,7 +94,7 @@ type Input struct {
 type Output struct {
 	Output          Index          `json:"output"`             // c; -1 for a contrast
 	Contrast        *Contrasted    `json:"contrast,omitempty"` // only for a contrast
-	Network         Float          `json:"network"`
+	Network         Float          `json:"network"`            // the network's own output; with a refit or variational inference the sum is another
 	PriorMean       Float          `json:"prior_mean"`
 	ContributionSum Float          `json:"contribution_sum"` // over all N
 	Remainder       Float          `json:"remainder"`

@@ -20,7 +20,7 @@ import (
 	"github.com/funcgp/funcgp/internal/picture"
 )
 
-// An input is what a request asks about.
+// An input is the single row that a request asks about, with its description for the answer.
 type input struct {
 	subject
 	rows *funcgp.Rows // exactly one row

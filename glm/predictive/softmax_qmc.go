@@ -134,7 +134,8 @@ func (r *softmaxRow) logDensity(y int, tol float64, most int, noGrid bool) (logp
 	return min(start+mean, 0), qmcSafety*err + r.restShift
 }
 
-// A likelihoodSum is Σ exp(log p_y(z0+u) − log p_y(z0) − z0·u) over nodes u. Each term is at most 1.
+// A likelihoodSum is Σ exp(log p_y(z0+u) − log p_y(z0) − z0·u) over the nodes u, where z0 is the mode of
+// log p_y(z) − ½|z|². Each term is at most 1, because log p_y is concave.
 type likelihoodSum struct {
 	sum      float64
 	tiny     logsum.Sum // sum of the terms that might underflow

@@ -24,13 +24,13 @@ const (
 )
 
 // WithShift returns c, or c with the Shift under which the predictions of the rows expect each class as often as it
-// occurs (E25). It shifts only if the number of rows of a class differs from the expected number by 2.5 standard
-// errors twice: expected by the outputs of the network, T×C, and expected by the moments mean and cov under c. The
-// outputs of a network that was trained with class weights or on resampled rows differ so. If the outputs agree with
-// the targets, only a temperature or a wide covariance has moved the shares, and c is returned. mean, cov and weights
-// are as for Calibrate. Rows with a NaN are left out.
+// occurs (E25). It shifts only if, for some class, the observed number of rows differs by at least 2.5 standard
+// errors from two expected numbers: the one under the network's outputs, T×C, and the one under the moments mean and
+// cov calibrated by c. Class weights or resampling in training cause such a difference. If the network's outputs agree
+// with the targets, a difference under c comes from the temperature or a wide covariance alone, and c is returned.
+// mean, cov and weights are as for Calibrate. Rows with a NaN are left out.
 //
-// Several Bernoulli outputs are shifted as two classes each. A likelihood without classes has no shift. The error is an
+// Several Bernoulli outputs are each shifted as a problem of two classes. A likelihood without classes has no shift. The error is an
 // error of ScoreOfContext.
 func (c *Calibration) WithShift(ctx context.Context, link predictive.Link, lik glm.Likelihood, y, network, mean, cov *mat.Dense, weights []float64) (*Calibration, error) {
 	l, ok := lik.(glm.Logistic)

@@ -238,7 +238,8 @@ func (s *search) noiseOf(x []float64) float64 {
 	return 0
 }
 
-// result returns the result for the ends of all starts, the highest first.
+// result builds the Result from ends, the points at which the climbs from all starts ended, sorted by evidence, the highest
+// first.
 func (s *search) result(start *Point, ends []*end) (*Result, error) {
 	best := ends[0]
 	x, err := s.m.value(s.ctx, s.form, best.x[:s.groups], s.noiseOf(best.x))

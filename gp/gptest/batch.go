@@ -129,7 +129,7 @@ func (m *maker) block(i int, l Layer) linearize.Block {
 	return hide(o, l.Hidden)
 }
 
-// index returns random rows of a table, read at some positions; −1 is none.
+// index returns an N×positions matrix of random row numbers of a table with so many rows; −1 stands for no row.
 func (m *maker) index(rows, positions int) *mat.Dense {
 	d := mat.NewDense(m.n, positions, nil)
 	d.Apply(func(_, _ int, _ float64) float64 { return float64(m.rng.IntN(rows+1) - 1) }, d)

@@ -31,7 +31,7 @@ type Fit struct {
 	// Dir is a directory that all machines share, for files of parts; "" makes one beside
 	// Out and removes it in the end.
 	Dir string
-	// Most is the number of matrix entries of a tile; see Pass.
+	// Most is the largest number of matrix entries in a tile, unless a single row has more; see Pass.
 	Most int
 }
 

@@ -32,7 +32,7 @@ const recurrentNote = "sequence_lens must be absent or one constant length for a
 type recurrent struct {
 	op         *graph.Recurrent
 	batchFirst bool // layout is 1: the batch is the first axis
-	steps      int  // length of the sequence; only the first T positions may be used
+	steps      int  // length of the sequence, of which the layer reads the first T ≤ steps positions
 	inputs     int  // I, the number of inputs
 	batch      bool // the results have a batch dimension
 	x, w, r, b *value
