@@ -135,10 +135,10 @@ func Apply(s *Common) (end func(), err error) {
 		end = func() { stop(); runtime.GOMAXPROCS(before) }
 	}
 	if os.Getenv("GOGC") == "" {
-		before, stop := debug.SetGCPercent(usualGarbage), end
-		tuned := &tuner{}
+		tuned, stop := &tuner{usual: debug.SetGCPercent(littleGarbage)}, end
+		debug.SetGCPercent(tuned.usual)
 		tuned.after()
-		end = func() { stop(); tuned.ended.Store(true); debug.SetGCPercent(before) }
+		end = func() { stop(); tuned.ended.Store(true); debug.SetGCPercent(tuned.usual) }
 	}
 	if s.Fit.Memory >= 1<<30 {
 		// A plan counts no garbage, and the collector otherwise leaves as much garbage as there is memory in use. What
@@ -151,17 +151,22 @@ func Apply(s *Common) (end func(), err error) {
 	return end, nil
 }
 
-// The collector leaves so many per cent of what is in use as garbage: the usual, and of a large heap, which is of
-// numbers that cost it nothing.
+// A heap of largeHeap bytes or more is mostly arrays of numbers, which the collector does not scan. It is collected when
+// garbage is littleGarbage per cent of what is in use.
 const (
-	usualGarbage, littleGarbage = 100, 25
-	largeHeap                   = 256 << 20
+	littleGarbage = 25
+	largeHeap     = 256 << 20
 )
 
-// A tuner sets after each garbage collection how much garbage the next one waits for.
-type tuner struct{ ended atomic.Bool }
+// A tuner sets, after each garbage collection, how much garbage the next one waits for: littleGarbage for a large heap,
+// and the usual percentage for others.
+type tuner struct {
+	usual int
+	ended atomic.Bool
+}
 
-// after does so from the next collection on.
+// after sets the percentage after the next collection, and after each one that follows. A finalizer runs once for each
+// collection, if it makes another object with a finalizer.
 func (t *tuner) after() {
 	type mark struct{ p *tuner } // becomes garbage at once
 	runtime.SetFinalizer(&mark{t}, func(*mark) {
@@ -172,7 +177,7 @@ func (t *tuner) after() {
 		if metrics.Read(live); live[0].Value.Uint64() >= largeHeap {
 			debug.SetGCPercent(littleGarbage)
 		} else {
-			debug.SetGCPercent(usualGarbage)
+			debug.SetGCPercent(t.usual)
 		}
 		t.after()
 	})
