@@ -259,29 +259,44 @@ func (m *trained) outputs(t *testing.T, s *dataScaling) *mat.Dense {
 
 // The strain is that of the Jacobian, row by row.
 func TestStrain(t *testing.T) {
-	for _, lik := range []glm.Likelihood{glm.Categorical{}, gaussian(t, .5), glm.Poisson{}} {
+	dense := []network.Layer{network.Dense{Units: 5}, network.Tanh}
+	// The Jacobian of the second convolution has factors of 4 positions, fewer than its channels.
+	convolutions := []network.Layer{network.Conv2D{Filters: 3, Kernel: 3}, network.Tanh, network.Conv2D{Filters: 16, Kernel: 3}, network.Tanh, network.Flatten{}}
+	for _, at := range []struct {
+		lik    glm.Likelihood
+		shape  network.Shape
+		layers []network.Layer
+	}{{glm.Categorical{}, network.Shape{2}, dense}, {gaussian(t, .5), network.Shape{2}, dense}, {glm.Poisson{}, network.Shape{2}, dense},
+		{glm.Categorical{}, network.Shape{2, 6, 6}, convolutions}} {
+		lik := at.lik
 		rng := rand.New(rand.NewPCG(2, 5))
 		const n = 30
 		c := 3
 		if !hasClasses(lik) {
 			c = 1
 		}
-		net := testref.Must(network.Seeded(4, network.Shape{2}, network.Dense{Units: 5}, network.Tanh, network.Dense{Units: c}))(t)
-		x, y := mat.NewDense(n, 2, nil), mat.NewDense(n, 1, nil)
+		net := testref.Must(network.Seeded(4, at.shape, append(at.layers[:len(at.layers):len(at.layers)], network.Dense{Units: c})...))(t)
+		if len(at.shape) > 1 {
+			require.Equal(t, "Conv", net.Describe().Params[2].Block)
+		}
+		d, _, _ := net.Dims()
+		x, y := mat.NewDense(n, d, nil), mat.NewDense(n, 1, nil)
 		for i := range n {
-			x.SetRow(i, []float64{rng.NormFloat64(), rng.NormFloat64()})
+			for j := range d {
+				x.Set(i, j, rng.NormFloat64())
+			}
 			y.Set(i, 0, float64(rng.IntN(3)))
 		}
 		a := &candidate{likelihood: lik}
-		at := &comparison{model: &trainedModel{Net: net, Outputs: c}, x: x, y: y}
-		require.NoError(t, at.strain(t.Context(), a))
+		compared := &comparison{model: &trainedModel{Net: net, Outputs: c}, x: x, y: y}
+		require.NoError(t, compared.strain(t.Context(), a))
 
 		f, theta := testref.Must(net.Forward(t.Context(), x))(t), net.Theta()
 		sum, rows := make([]float64, len(theta)), make([][]float64, n)
 		for i := range n {
 			r, g := make([]float64, c), make([]float64, len(theta))
 			lik.Expand(r, nil, nil, y.RawRowView(i), f.RawRowView(i))
-			require.NoError(t, net.VJP(t.Context(), g, x.Slice(i, i+1, 0, 2).(*mat.Dense), mat.NewDense(1, c, r)))
+			require.NoError(t, net.VJP(t.Context(), g, x.Slice(i, i+1, 0, d).(*mat.Dense), mat.NewDense(1, c, r)))
 			rows[i] = g
 			floats.Add(sum, g)
 		}
