@@ -25,9 +25,9 @@ import (
 type Solver interface {
 	Latent
 	// Jacobian returns the posterior Jacobian of x, J(x) − K_*n R B⁻¹ Rᵀ J, as T·C examples of one output each: the
-	// kernel between it and the prior Jacobian of other inputs is their posterior covariance with x (E14). The result has one block for each block of
-	// x, with the same spans in the same order: a linearize.Full whose Params are those of x's block, for any kind of block.
-	// Of the rest of the batch nothing is read.
+	// kernel between it and the prior Jacobian of other inputs is their posterior covariance with x (E14). The result has
+	// one block for each block of x, with the same spans in the same order: a linearize.Full whose Params are those of
+	// x's block, for any kind of block. Callers read its blocks alone.
 	Jacobian(ctx context.Context, x *linearize.Batch) (*linearize.Batch, error)
 	// LogDet returns log det B (E4).
 	LogDet() float64

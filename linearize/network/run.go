@@ -82,16 +82,6 @@ func (n *Network) newState(static [][]float64) *graph.State {
 	return s
 }
 
-// FeaturesHeld says what is held of the part of the network before its parameters, such as the layers that
-// ReadOptions.Freeze or Layers leave out: the width of its results, of how many inputs they are held, and how often it
-// was computed for an input. All are 0 where nothing is held.
-func (n *Network) FeaturesHeld() (width, held, computed int) {
-	if n.features == nil {
-		return 0, 0, 0
-	}
-	return n.features.Held()
-}
-
 // eachChunk runs the network forward on every chunk of x and calls do with the
 // state and the chunk's rows, on all workers. The chunks do not depend on the
 // number of processors.

@@ -81,10 +81,8 @@ func (s *State) addPlace(dst []float64, k int) {
 				w.weightGradient(weight, x[lo*in:], z[lo*to:], min(size, s.N-lo), scratch, 1)
 			}
 		}
-		for e := range s.N {
-			if bias != nil {
-				w.AddBiasGradient(bias, s.GradAt(out, e))
-			}
+		for e := 0; e < s.N && bias != nil; e++ {
+			w.AddBiasGradient(bias, s.GradAt(out, e))
 		}
 		return
 	}
