@@ -10,8 +10,7 @@ import (
 )
 
 // RequireSameJSON compares two JSON answers of the command. Numbers may differ by tol, relative to
-// numbers above 1. The members
-// timings, record and sum_residual are not compared.
+// numbers above 1. The members timings, record and sum_residual are not compared.
 func RequireSameJSON(t *testing.T, want, got string, tol float64) {
 	t.Helper()
 	var a, b any
