@@ -132,11 +132,12 @@ type InputSource interface {
 	Inputs(ctx context.Context, yield func(x *mat.Dense, m ModelFingerprint) error) error
 }
 
-// errNoInputs ends a pass over batches that have no inputs.
+// errNoInputs ends a pass over batches without inputs.
 var errNoInputs = errors.New("linearize: the examples show no inputs")
 
 // FingerprintOf returns the fingerprint of the examples of src. It takes one pass over the inputs of an
-// InputSource, and over src otherwise. The inputs stay unknown if Batch.X is nil, the model if Batch.Model is zero.
+// InputSource, and over src otherwise. The fingerprint of the inputs is zero if Batch.X is nil, and that of the
+// model if Batch.Model is zero.
 func FingerprintOf(ctx context.Context, src Source) (Fingerprint, error) {
 	f := Fingerprint{Data: DataFingerprint{N: src.Len()}}
 	var (

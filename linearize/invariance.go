@@ -35,8 +35,8 @@ type Invariance struct {
 	Tensors []Invariance
 	// Groups has the partitions of a layer's output nodes, the channels of a convolution, into groups of k
 	// consecutive nodes, for each k that divides their number, from 1 on: each group with its rows of the weight and
-	// its numbers of the bias [gprior appendix A]. It is nil for one node, and where nodes cannot be told, as the
-	// tensors of the layer have different numbers of rows.
+	// its numbers of the bias [gprior appendix A]. It is nil for one node, and if the nodes are not known because
+	// the tensors of the layer have different numbers of rows.
 	Groups [][]Invariance
 
 	nodes, convGroups int
@@ -135,7 +135,7 @@ func Invariances(ctx context.Context, src Source, theta []float64) ([]Invariance
 type layerNorms struct {
 	spans             []Span
 	column            []int // where each tensor begins in a row of the block
-	nodes, convGroups int   // nodes is 1 where they cannot be told
+	nodes, convGroups int   // nodes is 1 if the nodes are not known
 	sizes             []int // of the groups: divisors of nodes, the layer itself last
 	norms
 }
