@@ -11,11 +11,13 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
 
-// LastLayer is the entry of ReadOptions.Layers that chooses the last layer with weights on each way to the outputs, such
-// as a Gemm, a MatMul with its Add or a convolution, and what scales and shifts its results.
+// LastLayer is the entry of ReadOptions.Layers that chooses the last layer with weights on each path to the outputs,
+// such as a Gemm, a MatMul with its Add or a convolution, together with the parameters that scale and shift its
+// results.
 const LastLayer = "last"
 
-// WithLayers returns the network whose parameters are those of some layers of n alone, as ReadOptions.Layers names them.
+// WithLayers returns the network whose parameters are only those of some layers of n, named as in
+// ReadOptions.Layers.
 func (n *Network) WithLayers(entries ...string) (*Network, error) {
 	if len(n.groups) > 0 {
 		return nil, errors.New("network: layers are chosen before outputs are grouped")
@@ -27,8 +29,8 @@ func (n *Network) WithLayers(entries ...string) (*Network, error) {
 	return n.readAs(o)
 }
 
-// chosen returns how the network is read whose parameters are those of the layers that the entries of
-// ReadOptions.Layers name.
+// chosen returns the options to read the network with only the parameters of the layers that entries
+// name, as in ReadOptions.Layers.
 func (n *Network) chosen(entries []string) (o ReadOptions, err error) {
 	o = n.read
 	layers := n.layerNumbers()
@@ -74,7 +76,7 @@ func (n *Network) chosen(entries []string) (o ReadOptions, err error) {
 	return o, nil
 }
 
-// layerName is the name of a tensor up to its last dot.
+// layerName returns the name of a tensor up to its last dot.
 func layerName(tensor string) string {
 	if i := strings.LastIndexByte(tensor, '.'); i > 0 {
 		return tensor[:i]
@@ -82,7 +84,7 @@ func layerName(tensor string) string {
 	return tensor
 }
 
-// reached lists for each slot the parameters of which it is computed without an input of the network.
+// reached lists, for each slot computed from parameters without an input of the network, these parameters.
 func (n *Network) reached() [][]int {
 	of := make([][]int, len(n.prog.Slots))
 	for i, sl := range n.prog.Slots {
@@ -104,7 +106,8 @@ func (n *Network) reached() [][]int {
 }
 
 // layerNumbers returns the number of the layer that each parameter belongs to, from 1 on in the order of the nodes
-// that read them first. Parameters are of one layer if one node reads them, or if their names agree up to the last dot.
+// that read them first. Parameters belong to the same layer if the same node reads them, or if their names agree up
+// to the last dot.
 func (n *Network) layerNumbers() []int {
 	of, out := n.reached(), make([]int, len(n.prog.Params))
 	last, named := 0, map[string]int{}
@@ -137,8 +140,8 @@ func (n *Network) layerNumbers() []int {
 	return out
 }
 
-// lastLayer tells of each parameter whether it is of the last layer. From the outputs back each way ends at the first
-// node that reads a parameter and does more than scale or shift.
+// lastLayer tells for each parameter whether it belongs to the last layer. Each path back from the outputs ends at
+// the first node that reads a parameter and does more than scale or shift.
 func (n *Network) lastLayer() []bool {
 	of, out := n.reached(), make([]bool, len(n.prog.Params))
 	wanted := make([]bool, len(n.prog.Slots))

@@ -15,7 +15,7 @@ import (
 )
 
 // Bottleneck returns the name of the smallest tensor through which the outputs depend on
-// the input, the first of equals, other than the outputs; "" where there is none. In an
+// the input, other than the outputs; of equal ones the first, and "" if there is none. In an
 // autoencoder it is the code.
 func (n *Network) Bottleneck() string {
 	slot := -1
@@ -41,8 +41,8 @@ func (n *Network) value(slot int) string {
 	return ""
 }
 
-// slotOf returns the slot of a tensor, which is named by itself or by the node that it is
-// the result of.
+// slotOf returns the slot of a tensor, which is given by its own name or by that of the node that
+// computes it.
 func (n *Network) slotOf(tensor string) (int, error) {
 	var names []string
 	for _, v := range n.prog.Values {
@@ -58,10 +58,9 @@ func (n *Network) slotOf(tensor string) (int, error) {
 	return 0, fmt.Errorf("network: no node or tensor between input and output is named %s; there are %s", quote(tensor), strings.Join(names, ", "))
 }
 
-// WithCode returns the network whose outputs are the elements of a tensor between input
-// and output, and after these the C outputs of n; size is the number of the former. The
-// tensor is named by itself or by the node that computes it. The parameters are those of
-// n, and WriteONNX writes n.
+// WithCode returns the network whose outputs are the size elements of a tensor between input and
+// output, followed by the C outputs of n. The tensor is given by its own name or by that of the
+// node that computes it. The parameters are those of n, and WriteONNX writes n.
 func (n *Network) WithCode(tensor string) (m *Network, size int, err error) {
 	slot, err := n.slotOf(tensor)
 	if err != nil {
@@ -88,7 +87,7 @@ type Tail struct {
 }
 
 // After returns the part of the network after a tensor, which is named as for WithCode.
-// It is an error if the outputs depend on the input in another way too.
+// It is an error if the outputs also depend on the input by a path that avoids the tensor.
 func (n *Network) After(tensor string) (*Tail, error) {
 	slot, err := n.slotOf(tensor)
 	if err != nil {
@@ -173,7 +172,7 @@ func Join(first, second *Network) (n *Network, tensor string, err error) {
 		toDouble(g)
 		toDouble(h)
 	}
-	// Copy the second graph with a prefix in front of all names, and the name to for its input.
+	// Copy the second graph with a prefix before all names, and with the name to in place of its input.
 	input := second.prog.Inputs[0].Name
 	name := func(s string) string {
 		switch s {

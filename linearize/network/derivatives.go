@@ -11,10 +11,9 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// Derivatives computes the gradient of a loss and the diagonal of the GGN of a batch, at
-// parameters that may differ from call to call, as a training needs them that draws its
-// parameters. It keeps its memory between calls, so only one goroutine may use it at a
-// time.
+// Derivatives computes the gradient of a loss and the diagonal of the GGN of a batch, at parameters
+// that may differ from call to call, as in a training that samples its parameters. It keeps its
+// memory between calls, so only one goroutine may use it at a time.
 type Derivatives struct {
 	net     *Network
 	plan    *graph.Plan
@@ -22,17 +21,16 @@ type Derivatives struct {
 	states  []*graph.State          // by worker
 	back    []*graph.Backpropagator // by worker
 	squared [][]float64             // squares of the static slots
-	parts   [][2][]float64          // of each tile of a wave but the first: gradient and diagonal
-	values  []float64               // of each tile of a wave
+	parts   [][2][]float64          // gradient and diagonal of each tile of a wave except the first
+	values  []float64               // log likelihood of each tile of a wave
 }
 
-// NewDerivatives returns the Derivatives of a network, with this way to carry the GGN
-// back.
+// NewDerivatives returns the Derivatives of a network that backpropagates the GGN by b.
 func (n *Network) NewDerivatives(b Backpropagation) *Derivatives {
 	return n.newDerivatives(b, false)
 }
 
-// newDerivatives is NewDerivatives, perhaps for M that starts as R Rᵀ.
+// newDerivatives is NewDerivatives. If rooted, the backpropagation starts from M = R Rᵀ.
 func (n *Network) newDerivatives(b Backpropagation, rooted bool) *Derivatives {
 	if b < Exact || b > FullAtConvolutions {
 		panic("network: unknown backpropagation of the GGN")
@@ -71,7 +69,7 @@ func (d *Derivatives) At(ctx context.Context, grad, ggn, theta []float64, x, y *
 	}
 	clear(grad)
 	clear(ggn)
-	// Move to other parameters.
+	// Set the parameters.
 	squares := ggn != nil
 	static := d.net.prog.EvalStatic(theta)
 	for _, s := range d.states {

@@ -18,15 +18,15 @@ type Description struct {
 	Fixed     []string        // floating point initializers that are not parameters
 	Tensors   []TensorInfo    // all stored floating point tensors, and why each is a parameter or not
 
-	// Those of Fixed that standardize inputs before the first layer, and that
-	// scale outputs after the last one.
+	// The entries of Fixed that standardize inputs before the first layer, and those that scale
+	// outputs after the last one.
 	InputConstants, OutputConstants []string
-	OutputScale                     float64 // by which the latter scale all outputs; 0 where that is unknown, or nothing scales them
+	OutputScale                     float64 // factor by which OutputConstants scale all outputs; 0 if unknown or none
 }
 
-// A TensorInfo says whether a stored tensor was taken for a parameter, and why. A file
-// does not say what was learnt: it is decided by where a tensor enters, by its numbers
-// and by its name. ReadOptions.Freeze and ReadOptions.Learn decide otherwise.
+// A TensorInfo says whether a stored tensor was taken for a parameter, and why. A file does not say
+// what was learnt, so the decision depends on where a tensor is used, on its numbers and on its
+// name. ReadOptions.Freeze and ReadOptions.Learn override it.
 type TensorInfo = graph.Tensor
 
 // An OperatorCount is how often an operator occurs.
@@ -39,10 +39,10 @@ type OperatorCount struct {
 type ParamInfo struct {
 	linearize.Param
 	Block string // "Outer", "Conv", "Embedding" or "Full"
-	Layer int    // its number, from 1 on in the order in which the layers run
+	Layer int    // number of its layer, from 1 in the order in which the layers run
 }
 
-// Describe lists what the network is made of, without running it.
+// Describe lists the operators, parameters and tensors of the network, without running it.
 func (n *Network) Describe() Description {
 	p := n.prog
 	d := Description{Producer: strings.TrimSpace(n.model.ProducerName + " " + n.model.ProducerVersion), Opset: compile.StandardOpset(n.model),

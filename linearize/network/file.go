@@ -18,10 +18,10 @@ import (
 )
 
 // ReadONNXFile reads the network in a file, as ReadONNX does, and the weights that the
-// model keeps in other files (external data). These are regular files in the model's folder or
-// below it: a path that leads elsewhere, a symbolic link and a device are errors, and so
-// are weights that lie past the end of their file or in the place of others. The context ends the
-// wait for data of a pipe, and the reading of large files.
+// model keeps in other files (external data). The files must be regular files in the model's folder
+// or below it: a path that leads elsewhere, a symbolic link and a device are errors. Weights past
+// the end of their file and weights that overlap are errors too. If the context ends, waiting for
+// data of a pipe and reading of large files end.
 func ReadONNXFile(ctx context.Context, name string, o *ReadOptions) (*Network, error) {
 	file, err := inputfile.Open(ctx, name)
 	if err != nil {
@@ -77,8 +77,8 @@ func externals(m *onnx.Model) (list []external, err error) {
 	return list, err
 }
 
-// loadExternal reads the tensors of m that are in other files of a folder, and returns
-// the paths of these. It reads nothing before all places and the memory are checked.
+// loadExternal reads the tensors of m that are in other files of a folder, and returns the paths of
+// these files. It checks all places and the memory before it reads anything.
 func loadExternal(ctx context.Context, m *onnx.Model, dir string, o *ReadOptions) ([]string, error) {
 	list, err := externals(m)
 	if err != nil || len(list) == 0 {
@@ -93,7 +93,7 @@ func loadExternal(ctx context.Context, m *onnx.Model, dir string, o *ReadOptions
 	if err != nil {
 		return nil, err
 	}
-	// The memory must suffice for the elements and θ.
+	// There must be memory for the elements and for θ.
 	need, limit := int64(0), int64(0)
 	if o != nil {
 		limit = o.MaxMemory
@@ -115,8 +115,8 @@ func loadExternal(ctx context.Context, m *onnx.Model, dir string, o *ReadOptions
 	return paths, nil
 }
 
-// checkExternal checks that the files are there, that each tensor is inside of its file,
-// and that no two share bytes. It returns the files in the order of the tensors.
+// checkExternal checks that the files exist, that each tensor lies within its file, and that no two
+// tensors share bytes. It returns the files in the order of the tensors.
 func checkExternal(ctx context.Context, folder *inputfile.Folder, list []external) (files []string, err error) {
 	sizes, parts := map[string]int64{}, map[string][]*external{}
 	for i := range list {
@@ -193,8 +193,8 @@ func loadFile(ctx context.Context, folder *inputfile.Folder, name string, list [
 	return nil
 }
 
-// quote quotes a name from the file and cuts one that would fill the message, of which a
-// byte may take four.
+// quote quotes a name from the file, and cuts it if its quoted form is long; a byte may take four
+// characters.
 func quote(name string) string {
 	const most = 200
 	if len(strconv.Quote(name)) <= most {

@@ -12,11 +12,10 @@ import (
 
 var _ linearize.Fingerprinted = (*Network)(nil)
 
-// Fingerprint identifies the network by its graph and θ*. The graph includes the
-// nodes, constants, inputs and outputs, which tensors are parameters, so that it
-// changes with the frozen tensors, and whether the head was removed. It does not include the type in which the
-// file stores numbers, documentation or metadata. The fingerprint is zero if the
-// graph cannot be written as ONNX.
+// Fingerprint identifies the network by its graph and θ*. The graph includes the nodes, constants, inputs and
+// outputs. It also includes which tensors are parameters, so that it changes with the frozen tensors, and
+// whether the head was removed. It does not include the type in which the file stores numbers, documentation
+// or metadata. The fingerprint is zero if the graph cannot be written as ONNX.
 func (n *Network) Fingerprint() linearize.ModelFingerprint { return n.print() }
 
 func (n *Network) fingerprint() linearize.ModelFingerprint {

@@ -11,16 +11,14 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// A Backpropagation is a way to carry the GGN back from layer to layer
-// [lae algorithm 1]. At the result z of a layer it is a matrix M, whose rows and
-// columns are the elements of z: M starts as Λ at the output, and a layer with the
-// Jacobian J hands down JᵀMJ. An operator is a layer. Where paths part and join, as in
-// a residual block, all that lies between is one layer.
+// A Backpropagation is a way to backpropagate the GGN from layer to layer [lae algorithm 1]. At the
+// result z of a layer it is a matrix M, whose rows and columns are the elements of z: M starts as Λ
+// at the output, and a layer with the Jacobian J passes JᵀMJ on to its input. Each operator is a
+// layer. Where paths split and join, as in a residual block, everything between is one layer.
 type Backpropagation = graph.Backpropagation
 
 const (
-	// Exact keeps the whole of M. The result is the diagonal of Σ_n J_nᵀΛ_nJ_n, with
-	// rounding.
+	// Exact keeps the whole of M. The result is the diagonal of Σ_n J_nᵀΛ_nJ_n up to rounding.
 	Exact = graph.Exact
 	// Diagonals keeps the diagonal of M before and after every layer [lae E.4.1]. Its
 	// work for a chain of layers is that of one backward pass.
@@ -39,13 +37,13 @@ const (
 // N·C×C, with Λ = R Rᵀ (E4); nil means that Λ is the identity, as for a Gaussian
 // likelihood of variance one.
 //
-// No Jacobian is formed. Exact takes C backward passes from the output down to the
-// first layer whose result has fewer elements than C, and from there as many as it has
-// elements, and so on: fewer than Linearize where a layer is narrower than the output,
-// as in an autoencoder.
+// No Jacobian is formed. Exact takes C backward passes from the output down to the first layer
+// whose result has fewer elements than C. From there it takes as many passes as the result has
+// elements, and so on. These are fewer passes than Linearize takes if a layer is narrower than the
+// output, as in an autoencoder.
 //
-// Other sizes of roots panic. A NaN or Inf in x or in an output is an error that names
-// the row.
+// It panics for roots of another size. A NaN or Inf in x or in an output is an error that names the
+// row.
 func (n *Network) GGNDiagonal(ctx context.Context, dst []float64, x, roots *mat.Dense, b Backpropagation) error {
 	if len(dst) != n.prog.P {
 		panic("network: the diagonal of the GGN has one number for each parameter")
@@ -61,7 +59,7 @@ func (n *Network) AddSquares(ctx context.Context, dst []float64, x, roots *mat.D
 	return n.addGGN(ctx, dst, x, roots, Exact)
 }
 
-// ggnFloats bounds the numbers of M that a worker keeps for a chunk of examples.
+// ggnFloats bounds the elements of M that a worker keeps for a chunk of examples.
 const ggnFloats = 1 << 22
 
 func (n *Network) addGGN(ctx context.Context, dst []float64, x, roots *mat.Dense, b Backpropagation) error {
@@ -89,7 +87,7 @@ func (n *Network) addGGN(ctx context.Context, dst []float64, x, roots *mat.Dense
 	return finiteCurvature(dst)
 }
 
-// addGGN adds the diagonal for the examples [lo, hi) to dst, on a worker.
+// addGGN adds the diagonal for the examples [lo, hi) to dst, with the memory of worker w.
 func (d *Derivatives) addGGN(w int, dst []float64, x, roots *mat.Dense, lo, hi int) error {
 	s, c := d.states[w], d.net.prog.C
 	s.Forward(contiguousRows(x, lo, hi), hi-lo)

@@ -11,16 +11,16 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// wave is how many chunks have a gradient of their own at a time. It bounds the
-// memory and fixes the order in which gradients are added.
+// wave is the number of chunks whose gradients are held separately at a time. It bounds the memory
+// and fixes the order in which gradients are added.
 const wave = 16
 
-// waveFloats bounds the numbers in the gradients of a wave, unless there is only one for each worker. They are added
-// in the order of the chunks, whatever the length of a wave.
+// waveFloats bounds the numbers in the gradients of a wave, except that each worker has one gradient. Gradients are
+// added in the order of the chunks, whatever the length of a wave.
 const waveFloats = 1 << 25
 
-// inWaves works on chunks of the rows, of the given size, on so many workers, wave chunks at a time. After each wave
-// done gets its chunks in their order.
+// inWaves calls work for chunks of size rows on several workers, wave chunks at a time. After each wave it calls
+// done for the chunks of the wave in order.
 func inWaves(ctx context.Context, rows, size, wave, workers int, work func(worker, i, lo, hi int) error, done func(i int)) error {
 	tiles := par.Tiles(rows, size)
 	for first := 0; first < tiles; first += wave {
@@ -46,8 +46,8 @@ type gradientSum struct {
 	static [][]float64
 	states []*graph.State   // by worker
 	parts  [][]float64      // the gradient of each chunk of a wave, length P; nil until it is needed
-	drop   graph.Dropper    // of a program to train
-	norms  *graph.Minibatch // of a program with batch normalization
+	drop   graph.Dropper    // for a training program
+	norms  *graph.Minibatch // for a program with batch normalization
 }
 
 // newGradientSum returns the gradientSum of the network itself.
@@ -74,7 +74,7 @@ func newGradientSum(p *graph.Program, static [][]float64) *gradientSum {
 	return g
 }
 
-// setTheta moves to other parameters.
+// setTheta sets the parameters.
 func (g *gradientSum) setTheta(theta []float64) {
 	g.static = g.prog.EvalStatic(theta)
 	for _, s := range g.states {
@@ -91,15 +91,15 @@ func (g *gradientSum) part(i int) []float64 {
 	return g.parts[i]
 }
 
-// A seeder gets the outputs f of examples [lo, hi) and writes the gradient u of
-// something in them. It returns a number of its own.
+// A seeder is given the outputs f of examples [lo, hi). It writes the gradient of a function of the
+// outputs to u, and returns a number, such as the value of the function.
 type seeder func(u, f []float64, lo, hi int) (float64, error)
 
-// add adds Σ_n J(x_n)ᵀ u_n to dst and returns the sum of the numbers that seed
-// returns.
+// add adds Σ_n J(x_n)ᵀ u_n to dst, where seed writes u_n, and returns the sum of the numbers that
+// seed returns.
 func (g *gradientSum) add(ctx context.Context, dst []float64, x *mat.Dense, seed seeder) (float64, error) {
 	if g.norms != nil {
-		// Add for a program with batch normalization.
+		// This program has batch normalization.
 		rows, _ := x.Dims()
 		chunk, err := g.forwardTogether(ctx, x)
 		if err != nil {
@@ -161,8 +161,8 @@ func (g *gradientSum) add(ctx context.Context, dst []float64, x *mat.Dense, seed
 	return sum, nil
 }
 
-// forwardTogether runs a program with batch normalization, which has the examples of
-// all chunks in memory at once, and returns the length of a chunk.
+// forwardTogether runs a program with batch normalization, with the examples of all chunks in
+// memory at once. It returns the length of a chunk.
 func (g *gradientSum) forwardTogether(ctx context.Context, x *mat.Dense) (int, error) {
 	rows, _ := x.Dims()
 	chunk := max(g.prog.Chunk, par.Tiles(rows, wave))

@@ -7,13 +7,13 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/head"
 )
 
-// Head returns what the file ends with, and whether that was removed.
+// Head returns the function with which the file ends, and whether it was removed.
 func (n *Network) Head() head.Head { return n.head }
 
 // WithHead returns the network with its head removed or kept. θ* and the metadata are
-// those of n; the parameters may differ in tensors that scale what the head is applied
-// to, which are constants after the last layer. A Softmax over groups of outputs
-// (Groups above 1) stays in any case.
+// those of n; the parameters may differ in tensors that scale the input of the head, since
+// constants after the last layer are no parameters. A Softmax over groups of outputs (Groups above
+// 1) always stays.
 func (n *Network) WithHead(rule head.Rule) (*Network, error) {
 	if n.head.Removes(rule) == n.head.Removed {
 		m := *n

@@ -18,14 +18,14 @@ import (
 
 // TrainingInvariances returns what linearize.Invariances does at the rows of x, N×D,
 // with J w of the network in training. A BatchNormalization then takes its statistics
-// from the rows of x, so that they follow the parameters before it, whose scale does not
-// change the outputs: θ* of such a network is a mode for no prior precision, although
-// with running statistics the outputs do depend on this scale. ‖J‖ is that of the network
-// in use. Without a BatchNormalization the result is that of linearize.Invariances.
+// from the rows of x, so that they depend on the parameters before it, whose scale then does not
+// change the outputs. θ* of such a network is not a mode for any prior precision, although with
+// running statistics the outputs do depend on this scale. ‖J‖ is that of the network with running
+// statistics. Without a BatchNormalization the result is that of linearize.Invariances.
 //
 // ‖J w‖ is estimated from the products of J w with a few vectors of random signs, which one forward and a few
-// backward passes give for all layers together. It takes one linearization besides, and has the activations of all
-// rows in memory: a few hundred rows are enough.
+// backward passes give for all layers together. In addition it takes one linearization, and it holds the
+// activations of all rows in memory: a few hundred rows are enough.
 func (n *Network) TrainingInvariances(ctx context.Context, x *mat.Dense) ([]linearize.Invariance, error) {
 	b, err := n.Linearize(ctx, x)
 	if err != nil {
@@ -89,7 +89,7 @@ func (n *Network) TrainingInvariances(ctx context.Context, x *mat.Dense) ([]line
 			if l.Groups == nil {
 				continue
 			}
-			nodes := make([]float64, len(l.Groups[0])) // uᵀJw of each
+			nodes := make([]float64, len(l.Groups[0])) // uᵀJw of each node
 			l.AddNodeDots(nodes, grad, n.theta)
 			for _, groups := range l.Groups {
 				size := len(nodes) / len(groups)
@@ -109,6 +109,6 @@ func (n *Network) TrainingInvariances(ctx context.Context, x *mat.Dense) ([]line
 	return layers, nil
 }
 
-// scaleProbes is the number of vectors u of random signs from which E (uᵀJw)² = ‖Jw‖² is estimated. Of a layer whose
-// ratio is ten times the bound, eight make an invariant one with probability 1e-7.
+// scaleProbes is the number of vectors u of random signs from which E (uᵀJw)² = ‖Jw‖² is estimated. With eight
+// vectors, a layer whose ratio is ten times the bound is taken for invariant with probability 1e-7.
 const scaleProbes = 8

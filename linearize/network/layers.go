@@ -82,7 +82,7 @@ func (b *builder) pool(kind string, size int) error {
 	return nil
 }
 
-// Flatten makes a vector of each example.
+// Flatten reshapes each example to a vector.
 type Flatten struct{}
 
 func (Flatten) build(b *builder) error {
@@ -143,11 +143,11 @@ func (LayerNorm) build(b *builder) error {
 	return nil
 }
 
-// BatchNorm normalizes each channel, the first dimension of an example, by the moments
-// of the minibatch in training and by running statistics in use, and applies a scale and
-// a shift for each channel.
+// BatchNorm normalizes each channel, the first dimension of an example, by the moments of the
+// minibatch in training and by running statistics otherwise, and applies a scale and a shift for
+// each channel.
 type BatchNorm struct {
-	Momentum float64 // share that each minibatch has in the running statistics; 0 means 0.1
+	Momentum float64 // weight of each minibatch in the running statistics; 0 means 0.1
 }
 
 func (l BatchNorm) build(b *builder) error {
@@ -166,7 +166,7 @@ func (l BatchNorm) build(b *builder) error {
 }
 
 // Dropout sets elements to zero with probability Ratio in training, and divides the
-// others by 1−Ratio. In use it does nothing.
+// others by 1−Ratio. Outside of training it does nothing.
 type Dropout struct{ Ratio float64 }
 
 func (l Dropout) build(b *builder) error {

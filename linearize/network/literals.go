@@ -14,7 +14,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/rewrite"
 )
 
-// nodeTensors are the floating point tensors that a file has in Constant nodes, twice, or once for several.
+// nodeTensors holds the floating point tensors that a file stores in Constant nodes, that it stores twice, or that
+// it stores once for several.
 type nodeTensors struct {
 	moved  []string          // from Constant nodes, now initializers
 	left   []rewrite.Literal // still in Constant nodes
@@ -22,7 +23,7 @@ type nodeTensors struct {
 	equal  []rewrite.Equal   // stored once with others
 }
 
-// named returns the names of o.Freeze and o.Learn, with those in the place of patterns.
+// named returns o.Freeze and o.Learn with patterns replaced by the names that they match.
 func named(g *onnx.Graph, o *ReadOptions) (freeze, learn []string, err error) {
 	all := rewrite.Floats(g)
 	expand := func(do string, list, apart []string) (out []string, err error) {
@@ -45,8 +46,8 @@ func named(g *onnx.Graph, o *ReadOptions) (freeze, learn []string, err error) {
 	return freeze, learn, err
 }
 
-// list completes the program's list of tensors by those in Constant nodes, and returns
-// warnings that name the weights among them.
+// list adds the tensors in Constant nodes to the program's list of tensors, and returns warnings
+// that name the weights among them.
 func (w *nodeTensors) list(p *graph.Program) (warnings []error) {
 	for _, e := range w.equal {
 		if i := slices.IndexFunc(p.Tensors, func(t graph.Tensor) bool { return t.Name == e.Name }); i >= 0 {

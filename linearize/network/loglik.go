@@ -18,30 +18,30 @@ type Loss interface {
 	Expand(residual, lambda, root, y, f []float64) (logp float64)
 }
 
-// A LogLik is Σ log p(y|f(x;θ)) of a network as a function of θ, with its gradient. It
-// keeps scratch between calls, so only one may run at a time.
+// A LogLik is Σ log p(y|f(x;θ)) of a network as a function of θ, with its gradient. It keeps
+// scratch memory, so only one call may run at a time.
 type LogLik struct {
 	net     *Network
 	sum     *gradientSum
 	loss    Loss
-	steps   int                          // of training, made so far
-	factors func(step int) graph.Dropper // of training, of the Dropouts
-	running []statistics                 // of training, of each batch normalization
+	steps   int                          // in training, steps made so far
+	factors func(step int) graph.Dropper // in training, the factors of the Dropouts
+	running []statistics                 // in training, statistics of each batch normalization
 }
 
 // statistics are the running mean and variance of the channels of a batch normalization.
 type statistics struct{ mean, variance []float64 }
 
-// LogLik returns the log likelihood of the network as it is used, without Dropout and
-// with the running statistics of its normalizations.
+// LogLik returns the log likelihood of the network outside of training: without Dropout and with
+// the running statistics of its normalizations.
 func (n *Network) LogLik(loss Loss) *LogLik {
 	return &LogLik{net: n, sum: n.newGradientSum(), loss: loss}
 }
 
 // TrainingLogLik returns the log likelihood of the network as it acts in training. Each
-// gradient is a step: Dropout nodes drop elements that the seed and the number of the step
-// decide, and a BatchNormalization uses the moments of the rows and updates its running
-// statistics by them.
+// gradient is a step: Dropout nodes drop elements that depend on the seed and the number of the
+// step, and a BatchNormalization uses the moments of the rows and updates its running statistics by
+// them.
 func (n *Network) TrainingLogLik(loss Loss, seed uint64) (*LogLik, error) {
 	prog, err := n.trainingProgram()
 	if err != nil {
@@ -54,8 +54,8 @@ func (n *Network) TrainingLogLik(loss Loss, seed uint64) (*LogLik, error) {
 	return l, nil
 }
 
-// SetDropout lets a function write the factors by which a Dropout multiplies the elements of
-// an example, in place of random ones, such as those that another tool used.
+// SetDropout makes factors write the factors by which a Dropout multiplies the elements of an
+// example, for example to repeat those of another tool. They replace the random ones.
 func (l *LogLik) SetDropout(factors func(dst []float64, step, layer, example int)) {
 	l.factors = func(step int) graph.Dropper {
 		return func(dst []float64, o *graph.Dropout, example int) { factors(dst, step, o.Layer, example) }
@@ -98,8 +98,8 @@ func (l *LogLik) GradientTo(ctx context.Context, dst, theta []float64, x, y *mat
 	return value, nil
 }
 
-// Network returns the network with these parameters and, of training, the running
-// statistics as they are now.
+// Network returns the network with these parameters and, for training, the present running
+// statistics.
 func (l *LogLik) Network(theta []float64) (*Network, error) {
 	net := l.net
 	if len(l.running) > 0 {

@@ -14,12 +14,12 @@ import (
 // for an int64 is returned as the largest int64.
 func (n *Network) BatchBytes(examples int) int64 { return n.batchBytes(examples, n.prog.C) }
 
-// batchBytes is BatchBytes for c outputs, or sums of them, an example.
+// batchBytes is BatchBytes for c outputs, or sums of outputs, for each example.
 func (n *Network) batchBytes(examples, c int) int64 {
 	p := n.prog
 	perExample := c                                 // F
 	width := 0                                      // columns of the Full block
-	nodes, inputs := map[int]bool{}, map[int]bool{} // whose gradients and values are counted
+	nodes, inputs := map[int]bool{}, map[int]bool{} // nodes whose gradients, and slots whose values, are counted
 	for k := range p.Places {
 		st := &p.Places[k]
 		w, _ := p.Spans(st)
@@ -51,13 +51,14 @@ func (n *Network) batchBytes(examples, c int) int64 {
 	return int64(bytes)
 }
 
-// fewBytes are taken without asking how much is free, which takes longer than they do.
+// fewBytes is a size up to which the free memory is not checked, since the check would take longer than the
+// computation.
 const fewBytes = 64 << 20
 
-// checkBatch returns a *linearize.MemoryError where the Batch of c outputs, or sums of
-// them, an example, and what is kept while it is made, takes more than 80 % of what is free.
+// checkBatch returns a *linearize.MemoryError if the Batch of c outputs, or sums of outputs, for
+// each example, with the memory needed to compute it, takes more than 80 % of the free memory.
 func (n *Network) checkBatch(rows, c int) error {
-	stacked := 0 // gradients that keep stores until the end of a chunk, of all outputs of an example
+	stacked := 0 // gradients of all outputs of an example that keep stores until the end of a chunk
 	j := &jacobian{prog: n.prog, c: c}
 	for k := range n.prog.Places {
 		if st := &n.prog.Places[k]; st.Full && j.stacks(st) {

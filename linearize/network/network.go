@@ -26,38 +26,40 @@ type Shape []int
 type Network struct {
 	model    *onnx.Model
 	prog     *graph.Program
-	graph    *onnx.Graph // what prog was compiled from: the model's, perhaps with nodes in the place of a head
+	graph    *onnx.Graph // the graph that prog was compiled from: that of the model, perhaps with other nodes in place of a head
 	head     head.Head
-	read     ReadOptions // what is a parameter, and what becomes of the head
+	read     ReadOptions // says which tensors are parameters and what happens to the head
 	inNodes  nodeTensors
 	theta    []float64
 	static   [][]float64     // EvalStatic of theta
-	features *graph.Features // of inputs, of the layers before the parameters; nil holds none
+	features *graph.Features // cached results of the layers before the parameters; nil for none
 	warnings []error
 	metadata map[string]string
-	double   bool                              // to be written as float64
+	double   bool                              // WriteONNX writes float64
 	groups   [][]int                           // outputs kept by each GroupOutputs
-	code     string                            // the tensor before the outputs, of WithCode
-	files    []string                          // beside the model, from which weights were read
+	code     string                            // tensor of WithCode, whose elements come before the outputs
+	files    []string                          // files beside the model from which weights were read
 	print    func() linearize.ModelFingerprint // computed at the first call
 }
 
 // ReadOptions says how a model is read. The zero value is the default.
 type ReadOptions struct {
-	// Freeze names initializers that are not parameters, and Learn those that are, though by their place they would be
-	// taken for constants. In both, * in a name stands for any characters and ? for one; Learn goes before such a Freeze.
+	// Freeze names initializers that are not parameters. Learn names initializers that are parameters although they
+	// would be taken for constants. In both, * in a name stands for any characters and ? for one; Learn takes
+	// precedence over such a pattern in Freeze.
 	Freeze, Learn []string
-	// Layers names the layers whose tensors alone are parameters, nil for all: LastLayer, numbers of layers as Describe
-	// has them, or names of tensors or layers, in which * and ? stand for others as in Freeze.
+	// Layers names the only layers whose tensors are parameters; nil means all layers. An entry is LastLayer, the
+	// number of a layer as in Describe, or the name of a tensor or layer, with * and ? as in Freeze.
 	Layers []string
-	// Tie names tensors that are one parameter with those of equal numbers beside which the exporter stored them.
-	// Without it a tensor that an Identity node hands on is a parameter of its own: see ReadONNX.
+	// Tie names tensors that are one parameter together with the tensor of equal numbers as which the exporter
+	// stored them. Otherwise a tensor that is the result of an Identity node is a parameter of its own: see
+	// ReadONNX.
 	Tie    []string
-	Output string // name of the tensor that is f, an output or the result of any node; "" is the only output
+	Output string // name of the tensor that is f: an output or the result of any node; "" means the only output
 
-	// Bind gives by name what the file leaves open: the size of a dimension, such as "height": "48"; one number
-	// that all elements of an input are, such as "sr": "16000" or "state": "0"; or the whole shape of an input, with
-	// a letter for the number of examples, such as "x": "n,3,48,192", or "x": "5,n,4" where they are not along
+	// Bind gives, by name, what the file leaves open: the size of a dimension, such as "height": "48"; one number
+	// for all elements of an input, such as "sr": "16000" or "state": "0"; or the whole shape of an input, with a
+	// letter for the number of examples, such as "x": "n,3,48,192", or "x": "5,n,4" if the examples are not along
 	// the first dimension.
 	Bind map[string]string
 
@@ -65,16 +67,16 @@ type ReadOptions struct {
 	// likelihood can apply it, or is part of f. The zero value is head.Auto.
 	Head head.Rule
 
-	// The most bytes of memory that weights in other files may take; 0 is 80 % of what
-	// the machine has free.
+	// MaxMemory is the most bytes of memory that weights in other files may take; 0 is 80 % of the
+	// machine's free memory.
 	MaxMemory int64
 
 	columns map[string][]int // of each input: see WithColumns
 	width   int
 }
 
-// CutBinding returns the two sides of NAME=VALUE, an entry of ReadOptions.Bind as text; the value is "" where there is
-// none. A name may hold a = too.
+// CutBinding returns the two sides of NAME=VALUE, an entry of ReadOptions.Bind as text; the value is "" without an =.
+// A name may contain a = itself.
 func CutBinding(text string) (name, value string) { return rewrite.CutBinding(text) }
 
 // MaxModelBytes is the largest ONNX file that is read: protobuf's own limit.
@@ -87,27 +89,27 @@ const MaxModelBytes = onnx.MaxSize
 // A floating point initializer that influences the output is a parameter,
 // except the running mean and variance of a BatchNormalization, tensors that
 // only give a shape, scale, bound or pad, and the names in o.Freeze. A file does
-// not say which tensors were learnt. These are taken for constants, unless they
-// are in o.Learn: those by which Add, Sub, Mul or Div standardize inputs before
-// the first layer or scale outputs after the last one, with a warning; masks;
-// tables of sines and cosines, grids and frequencies, known by their numbers; u and
-// v of spectral normalization; names that are usual for buffers, where the tensor
-// is no weight of a layer, with a warning; and scalars of rank 0, unless their name is usual for a
-// parameter. Describe has the decision and the reason for each tensor.
+// not say which tensors were learnt. The following tensors are taken for constants, unless they are
+// in o.Learn: tensors by which Add, Sub, Mul or Div standardize inputs before the first layer or
+// scale outputs after the last one, with a warning; masks; tables of sines and cosines, grids and
+// frequencies, recognized by their numbers; u and v of spectral normalization; tensors that are not
+// the weight of a layer and have a name that is usual for buffers, with a warning; and scalars of
+// rank 0, unless their name is usual for a parameter. Describe gives the decision and the reason
+// for each tensor.
 //
-// A final Sigmoid, Softmax or LogSoftmax is removed, with a warning, because the
-// likelihoods of classes apply it to f by themselves; a final Exp or Softplus stays, with
-// one too. o.Head decides otherwise, and WithHead later: what is right depends on the
-// likelihood, which a file does not say. See Head for how they are recognized.
+// A final Sigmoid, Softmax or LogSoftmax is removed, with a warning, because the likelihoods of
+// classes apply it to f themselves. A final Exp or Softplus stays, also with a warning. o.Head
+// overrides this, and WithHead changes it later: what is right depends on the likelihood, which the
+// file does not say. See package head for how these functions are recognized.
 //
-// Exporters store tensors of equal numbers once, such as biases that are zero, and hand them on by Identity nodes. Each
-// of these is a parameter of its own, named by the node's result, unless o.Tie names it. A tensor that several nodes
-// read directly is one parameter.
+// Exporters store tensors of equal numbers once, such as biases that are zero, and pass them on by Identity nodes.
+// Each result of such a node is a parameter of its own, with the name of the result, unless o.Tie names it. A tensor
+// that several nodes read directly is one parameter.
 //
-// Where the metadata say that inputs were standardized outside of the network, as gpexplain train does, rows in
-// the units of the data are for Standardized(nil, nil), and a warning says so.
+// If the metadata say that inputs were standardized outside of the network, as gpexplain train does, use
+// Standardized(nil, nil) for rows in the units of the data. A warning says so.
 //
-// Weights in other files are an error: ReadONNXFile reads them.
+// Weights in other files are an error; use ReadONNXFile for them.
 func ReadONNX(r io.Reader, o *ReadOptions) (*Network, error) {
 	m, err := onnx.Read(r)
 	if err != nil {
@@ -123,17 +125,18 @@ func ReadONNX(r io.Reader, o *ReadOptions) (*Network, error) {
 	return newNetwork(m, o)
 }
 
-// mostRounds bounds the nodes If, and the turns of loops, of which one decides on the condition of the next.
+// mostRounds bounds the length of a chain of If nodes and loop iterations in which each determines the condition of
+// the next.
 const mostRounds = 256
 
-// newNetwork rewrites a model, so that fewer kinds of nodes remain, and compiles it.
+// newNetwork rewrites a model so that fewer kinds of nodes remain, and compiles it.
 func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 	if o == nil {
 		o = &ReadOptions{}
 	}
 	r, err := rewrite.Model(m, rewrite.Options{Output: o.Output, Bind: o.Bind, Tie: o.Tie})
-	// Put the branches that nodes If take, and the turns of loops, in their place. Their conditions must be known
-	// without running the network.
+	// Replace If nodes by the branches taken, and loops by their iterations. The conditions must be known without
+	// running the network.
 	for round := 0; err == nil && r.Conditional(); round++ {
 		if round == mostRounds {
 			err = fmt.Errorf("more than %d nodes If or turns of a loop decide on one another; "+
@@ -143,7 +146,7 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 		_, failed := compile.Compile(r.Model, compile.Options{Head: head.Keep, Number: r.Number})
 		e := (*compile.ConditionsError)(nil)
 		if !errors.As(failed, &e) {
-			break // another error comes again
+			break // other errors occur again when the model is compiled
 		}
 		r, err = r.Branches(e.Conditions)
 	}
@@ -153,8 +156,8 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 	if err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
-	// Make initializers of the weights in Constant nodes, and one tensor of a weight that the exporter
-	// stored twice.
+	// Turn weights in Constant nodes into initializers, and merge weights that the exporter stored
+	// twice.
 	m, inNodes, read := r.Model, nodeTensors{equal: r.Equal}, *o
 	read.Layers, read.Tie = nil, nil
 	if m.Graph != nil {
@@ -177,7 +180,7 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The initializers of parameters are views of θ, so that it is in memory once.
+	// Make the initializers of parameters views of θ, so that the numbers are in memory once.
 	for _, p := range n.prog.Params {
 		if i := slices.IndexFunc(m.Graph.Initializers, func(t *onnx.Tensor) bool { return t.Name == p.Name }); i >= 0 {
 			m.Graph.Initializers[i].Floats = n.theta[p.Offset : p.Offset+p.Len() : p.Offset+p.Len()]
@@ -196,10 +199,10 @@ func newNetwork(m *onnx.Model, o *ReadOptions) (*Network, error) {
 	return n, nil
 }
 
-// compiled returns the network of a rewritten model, in which nodes have held tensors.
-// number is the place in the file of each node, nil for that in the model.
+// compiled returns the network of a rewritten model. inNodes says which tensors were in nodes.
+// number is the position of each node in the file; nil means the position in the model.
 func compiled(m *onnx.Model, number map[*onnx.Node]int, o ReadOptions, inNodes nodeTensors) (*Network, error) {
-	// Tensors left in Constant nodes are constants anyway.
+	// Tensors left in Constant nodes are constants and need not be frozen.
 	freeze := slices.DeleteFunc(slices.Clone(o.Freeze), func(name string) bool {
 		return slices.ContainsFunc(inNodes.left, func(l rewrite.Literal) bool { return l.Name == name })
 	})
@@ -218,8 +221,8 @@ func compiled(m *onnx.Model, number map[*onnx.Node]int, o ReadOptions, inNodes n
 	return n, nil
 }
 
-// featureShare is the part of the memory that may be taken which the results of the layers before the parameters take
-// at most.
+// featureShare is the divisor of the memory limit that gives the most memory for cached results of the layers before
+// the parameters.
 const featureShare = 16
 
 // Dims returns D inputs, C outputs and P parameters.
@@ -238,9 +241,9 @@ func (n *Network) InputShape() Shape {
 // hold all of them, one after another.
 type Input struct {
 	Name   string
-	Shape  Shape // of one example; empty for one number an example without a dimension of its own
-	Offset int   // of its first number among the D, if they follow one another
-	// Columns says where its numbers are among the D after WithColumns; nil before.
+	Shape  Shape // shape of one example; empty for a single number without a dimension
+	Offset int   // position of its first number among the D, if its numbers are consecutive
+	// Columns holds the positions of its numbers among the D after WithColumns; nil before.
 	Columns []int
 	// Integer says that the input is of integers or truth values, such as token ids.
 	// Its numbers must be whole, and must not be scaled.
@@ -250,11 +253,10 @@ type Input struct {
 // Len returns the number of elements.
 func (in Input) Len() int { return graph.Product(in.Shape) }
 
-// WithColumns returns the network that takes rows of width numbers, such as those of a
-// table, of which each input is some columns in an order. Columns that no input is have no
-// influence, and one may be in several inputs. It is an error if an input has no columns or
-// another number of them than elements, or if outputs have been grouped. The outputs are
-// those of n.
+// WithColumns returns the network that takes rows of width numbers, such as those of a table.
+// columns gives, for each input, the columns that hold its elements, in order. A column may be in
+// several inputs; columns in none have no influence. It is an error if an input has no columns or
+// not as many columns as elements, or if outputs have been grouped. The outputs are those of n.
 func (n *Network) WithColumns(width int, columns map[string][]int) (*Network, error) {
 	if len(n.groups) > 0 {
 		return nil, errors.New("network: columns are assigned before outputs are grouped")
@@ -266,7 +268,7 @@ func (n *Network) WithColumns(width int, columns map[string][]int) (*Network, er
 	return n.readAs(o)
 }
 
-// readAs returns the network read in another way, with θ* and the metadata of n.
+// readAs returns the network read with other options, with θ* and the metadata of n.
 func (n *Network) readAs(o ReadOptions) (*Network, error) {
 	model, _ := n.withParameters()
 	m, err := compiled(model, nil, o, n.inNodes)
@@ -289,7 +291,7 @@ func (n *Network) Inputs() []Input {
 // Theta returns a copy of θ*.
 func (n *Network) Theta() []float64 { return slices.Clone(n.theta) }
 
-// Params returns the parameter tensors in the order in which they lie in θ.
+// Params returns the parameter tensors in the order of θ.
 func (n *Network) Params() []linearize.Param {
 	out := slices.Clone(n.prog.Params)
 	for i := range out {
@@ -372,8 +374,8 @@ func (n *Network) withParameters() (*onnx.Model, *onnx.Graph) {
 	return &m, &g
 }
 
-// exact reports whether every initializer can be written in its type, which must
-// not be a 16-bit one, without loss.
+// exact reports whether every initializer can be written in its type without loss. It is false if a
+// type has 16 bits.
 func exact(list []*onnx.Tensor) bool {
 	for _, t := range list {
 		for _, v := range t.Floats {

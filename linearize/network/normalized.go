@@ -7,9 +7,9 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/learnt"
 )
 
-// Normalized returns the names of the parameters of layers whose result only a
-// normalization reads, in the order of θ. On a minibatch such a layer's scale has no
-// influence, and a prior on it has no mode [gprior].
+// Normalized returns the names of the parameters of layers whose result is read by a normalization
+// only, in the order of θ. In training the scale of such a layer has no influence, so that with a
+// prior on it there is no mode [gprior].
 func (n *Network) Normalized() []string {
 	readers := map[string][]string{} // operators that read a result as their first input, "" otherwise
 	for _, nd := range n.graph.Nodes {

@@ -8,16 +8,15 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// GroupOutputs returns the network of a coarser classification: its outputs are the
-// named ones of the C logits, in this order, and then, if there are others, the
-// logarithm of the sum of the exponentials of the others. A softmax gives the kept
-// classes the probabilities that they had among C, and the last one those of all
-// others together. J is that of these outputs, from as many backward passes.
+// GroupOutputs returns the network of a coarser classification. Its outputs are the logits keep, in
+// this order, followed, if there are other logits, by the logarithm of the sum of their
+// exponentials. A softmax gives the kept classes the probabilities that they had among the C
+// classes, and the last class the total probability of the others. J is the Jacobian of these
+// outputs, and takes one backward pass for each.
 //
 // A posterior of the grouped network sees training examples of other classes as one
-// class. Coarser labels carry less information: with equal training rows its
-// covariance of the kept outputs is that of fewer observations, never smaller than
-// with all C classes.
+// class. Coarser labels carry less information: with the same training rows, the covariance of the
+// kept outputs is never smaller than with all C classes.
 //
 // The parameters are those of n, and WriteONNX writes n. An output that does not exist
 // or is named twice is an error, and so is a list without any.
@@ -26,7 +25,7 @@ func (n *Network) GroupOutputs(keep []int) (*Network, error) {
 	if len(keep) == 0 {
 		return nil, fmt.Errorf("network: no output to keep; name at least one of the %d", c)
 	}
-	// A kept output is a group of its own, and the others are the last.
+	// Each kept output is a group of its own, and the other outputs are the last group.
 	target := slices.Repeat([]int32{int32(len(keep))}, c)
 	for i, k := range keep {
 		switch {
@@ -42,7 +41,7 @@ func (n *Network) GroupOutputs(keep []int) (*Network, error) {
 	return m, nil
 }
 
-// ending returns the network with one more node, whose result are the outputs.
+// ending returns the network with one more node, whose result is the outputs.
 func (n *Network) ending(op graph.Op, size int, in ...int) *Network {
 	m, p := *n, *n.prog
 	p.C, p.Output = size, len(p.Slots)

@@ -16,9 +16,9 @@ import (
 // Products returns the products of the Jacobian at the rows of x, N×D, which must
 // not change afterwards, with vectors. Jᵀu takes one forward and one backward pass.
 // J v takes two forward passes: it is the central difference of f at θ* ± t v, with
-// t = √ε (1 + max|θ*|)/max|v| and ε = 2⁻⁵² [gprior algorithm 1]. It is right to about
-// eight digits. Only the activations of a few chunks of examples are held, where the
-// Batch of Linearize holds C gradients of each example and layer.
+// t = √ε (1 + max|θ*|)/max|v| and ε = 2⁻⁵² [gprior algorithm 1]. It is accurate to about eight
+// digits. Only the activations of a few chunks of examples are held, where the Batch of Linearize
+// holds C gradients of each example and layer.
 func (n *Network) Products(x *mat.Dense) (linearize.Products, error) {
 	if x.IsEmpty() {
 		return nil, errors.New("network: no examples to multiply with")
@@ -30,15 +30,15 @@ func (n *Network) Products(x *mat.Dense) (linearize.Products, error) {
 	return &products{net: n, rows: rows, tile: rows, load: func(int, int) (*mat.Dense, error) { return x, nil }}, nil
 }
 
-// LoadedProducts is Products at inputs that do not fit into memory: each pass loads them anew, tile examples or a
-// few more at a time.
-// load returns rows lo to hi−1 of the inputs, (hi−lo)×D, as for linearize.NewSource. An error of load, and a NaN or
-// Inf in the inputs, is an error of the product. LoadedProducts panics unless rows ≥ 1 and tile ≥ 1.
+// LoadedProducts is Products for inputs that do not fit into memory. Each pass loads them again, tile examples or a
+// few more at a time. load returns rows lo to hi−1 of the inputs, (hi−lo)×D, as for linearize.NewSource. An error
+// of load, and a NaN or Inf in the inputs, is an error of the product. LoadedProducts panics unless rows ≥ 1 and
+// tile ≥ 1.
 func (n *Network) LoadedProducts(rows, tile int, load func(lo, hi int) (*mat.Dense, error)) linearize.Products {
 	if rows < 1 || tile < 1 {
 		panic("network: products need examples and a positive tile")
 	}
-	tile = par.Tiles(tile, n.prog.Chunk) * n.prog.Chunk // whole chunks, so that sums are of the same ones for each tile
+	tile = par.Tiles(tile, n.prog.Chunk) * n.prog.Chunk // whole chunks, so that the sums do not depend on the tile
 	return &products{net: n, rows: rows, tile: tile, load: func(lo, hi int) (*mat.Dense, error) {
 		x, err := load(lo, hi)
 		if err != nil {
@@ -55,7 +55,7 @@ type products struct {
 	net        *Network
 	rows, tile int
 	load       func(lo, hi int) (*mat.Dense, error)
-	sum        *gradientSum // nil before the first Jᵀu
+	sum        *gradientSum // nil before the first product Jᵀu
 }
 
 var _ linearize.Products = (*products)(nil)
@@ -86,7 +86,7 @@ func (p *products) MulVecTo(ctx context.Context, dst, v []float64) error {
 		return ctx.Err()
 	}
 	step := math.Sqrt(epsilon) * (1 + floats.Norm(p.net.theta, math.Inf(1))) / size
-	var moved [2]*Network // to θ* ± t v
+	var moved [2]*Network // the network at θ* ± t v
 	for i, t := range []float64{step, -step} {
 		var err error
 		if moved[i], err = p.net.WithTheta(floats.AddScaledTo(make([]float64, len(v)), p.net.theta, t, v)); err != nil {

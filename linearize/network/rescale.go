@@ -10,12 +10,12 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/head"
 )
 
-// Rescaled returns the network whose outputs are scale_c f_c(x) + shift_c. Its
-// parameters are those of n, and its metadata too. With the deviations and means of targets
-// it is the network in the units of the data for one trained on standardized
-// targets: J is scaled with f, so that covariances, sums and densities are in these
-// units. scale and shift have length C, else it panics; a scale that is not positive, and
-// a number that is not finite, are errors, and so is a network of GroupOutputs. It is written in float64.
+// Rescaled returns the network whose outputs are scale_c f_c(x) + shift_c. It has the parameters and the
+// metadata of n. If n was trained on standardized targets, then with their standard deviations and means
+// the result is the network in the units of the data: J is scaled with f, so that covariances, sums and
+// densities are in these units. It panics unless scale and shift have length C. A scale that is not
+// positive, a number that is not finite and a network of GroupOutputs are errors. WriteONNX writes the
+// result in float64.
 func (n *Network) Rescaled(scale, shift []float64) (*Network, error) {
 	if len(scale) != n.prog.C || len(shift) != n.prog.C {
 		panic("network: scale or shift has wrong length")
@@ -61,12 +61,12 @@ func (n *Network) Rescaled(scale, shift []float64) (*Network, error) {
 	return m, nil
 }
 
-// sameParameters are the options with which a model has the parameters and inputs of n.
+// sameParameters returns the options with which a model is read with the parameters and inputs of n.
 func (n *Network) sameParameters(rule head.Rule) ReadOptions {
 	return ReadOptions{Freeze: n.constants(), Learn: n.paramNames(), Head: rule, columns: n.read.columns, width: n.read.width}
 }
 
-// paramNames are the names of the parameters.
+// paramNames returns the names of the parameters.
 func (n *Network) paramNames() []string {
 	var names []string
 	for _, p := range n.prog.Params {
@@ -75,7 +75,7 @@ func (n *Network) paramNames() []string {
 	return names
 }
 
-// constants are the floating point initializers that are not parameters.
+// constants returns the names of the floating point initializers that are not parameters.
 func (n *Network) constants() []string {
 	var names []string
 	for _, t := range n.model.Graph.Initializers {

@@ -15,8 +15,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// CheckInput returns an error unless the rows of x have D numbers, finite ones in the columns that an input
-// takes, and whole ones in the range of an integer input. It names the row.
+// CheckInput returns an error that names the row unless the rows of x have D numbers, which must be finite
+// in the columns of an input, and whole numbers in range in those of an integer input.
 func (n *Network) CheckInput(x *mat.Dense) error {
 	rows, cols := x.Dims()
 	if cols != n.prog.D {
@@ -47,7 +47,7 @@ func (n *Network) CheckInput(x *mat.Dense) error {
 	return nil
 }
 
-// takenColumns tells of the D numbers of a row whether some input is each; nil where all are.
+// takenColumns tells for each of the D numbers of a row whether it belongs to some input; nil if all do.
 func (n *Network) takenColumns() []bool {
 	var taken []bool
 	for _, in := range n.prog.Inputs {
@@ -127,8 +127,8 @@ func (n *Network) forward(ctx context.Context, x *mat.Dense) (*mat.Dense, error)
 // Linearize returns the outputs and the Jacobian at the rows of x, N×D, by one
 // forward pass and C backward passes. The Batch keeps x, which must not change
 // afterwards. Empty x is an error, and so is a NaN or Inf in x, in an output or
-// in a derivative. A Batch that takes more than 80 % of the memory that the machine has
-// free is a *linearize.MemoryError before anything is allocated; BatchBytes plans.
+// in a derivative. If the Batch takes more than 80 % of the machine's free memory, the error is a
+// *linearize.MemoryError and nothing is allocated; see BatchBytes.
 func (n *Network) Linearize(ctx context.Context, x *mat.Dense) (*linearize.Batch, error) {
 	c := n.prog.C
 	return n.linearize(ctx, x, c, "output", func(seed, f []float64, example, k int) float64 {
@@ -138,8 +138,8 @@ func (n *Network) Linearize(ctx context.Context, x *mat.Dense) (*linearize.Batch
 	})
 }
 
-// Factored returns the same network, whose batches hold a Conv block for each
-// convolution, also where columns of the Full block take less memory.
+// Factored returns the same network, whose batches hold a Conv block for each convolution, even if
+// columns of the Full block would take less memory.
 func (n *Network) Factored() linearize.Model {
 	prog := *n.prog
 	prog.Places = slices.Clone(prog.Places)
@@ -173,7 +173,7 @@ func (n *Network) linearize(ctx context.Context, x *mat.Dense, c int, what strin
 			return err
 		}
 		seed := make([]float64, len(f))
-		for k := range c { // a pass for each, of which there may be very many
+		for k := range c { // one pass for each sum; there may be very many
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -194,8 +194,8 @@ func (n *Network) linearize(ctx context.Context, x *mat.Dense, c int, what strin
 				at += size
 			}
 		}
-		// Write the columns of the places for which keep stored gradients: the gradients of an
-		// example's C outputs, stacked to (C·m)×T, times its patches are C rows of the Jacobian.
+		// Write the columns of the places for which keep stored gradients. The gradients of an
+		// example's C outputs, stacked as (C·m)×T, times its patches give C rows of the Jacobian.
 		c := j.c
 		for k := range j.prog.Places {
 			st := &j.prog.Places[k]
@@ -244,14 +244,14 @@ type jacobian struct {
 	tail  int                    // first column of the parameters in no place
 }
 
-// newJacobian allocates the Batch of c outputs, or sums of them, at x.
+// newJacobian allocates the Batch of c outputs, or sums of outputs, at x.
 func newJacobian(p *graph.Program, x *mat.Dense, c int) *jacobian {
 	n, _ := x.Dims()
 	j := &jacobian{prog: p, c: c, outer: make([]*linearize.Outer, len(p.Places)), conv: make([]*linearize.Conv, len(p.Places)), table: make([]*linearize.Embedding, len(p.Places)), at: make([]int, len(p.Places))}
 	j.batch = &linearize.Batch{X: x, F: mat.NewDense(n, c, nil), P: p.P}
 	var cols []linearize.Span
-	// Places share what they read, and the gradients at a node where a recurrent layer
-	// has several places.
+	// Places that read the same slot share it, and the several places of a recurrent layer share
+	// the gradients at their node.
 	inputs, gradients := shared{}, shared{}
 	for k := range p.Places {
 		st := &p.Places[k]
@@ -315,7 +315,7 @@ func newJacobian(p *graph.Program, x *mat.Dense, c int) *jacobian {
 // shared holds matrices by the number of a slot or node.
 type shared map[int]*mat.Dense
 
-// get returns the matrix of a number, made when it is first asked for.
+// get returns the matrix of a number, which it allocates at the first call.
 func (s shared) get(i, rows, cols int) *mat.Dense {
 	if s[i] == nil {
 		s[i] = mat.NewDense(rows, cols, nil)
@@ -330,7 +330,7 @@ func (j *jacobian) keep(s *graph.State, k, lo, c int) {
 	nd := &j.prog.Nodes[st.Node]
 	out := nd.Out
 	if st.Full && j.stacks(st) {
-		// One product does it for all outputs, at the end of the chunk: only store the gradients.
+		// One product at the end of the chunk serves all outputs, so only store the gradients here.
 		size := j.prog.Slots[out].Size
 		stored := s.SiteBuffer(k, s.N*j.c*size)
 		for e := range s.N {
@@ -344,7 +344,7 @@ func (j *jacobian) keep(s *graph.State, k, lo, c int) {
 		}
 		return
 	}
-	if b := j.table[k]; b != nil { // the inputs are the rows that it reads
+	if b := j.table[k]; b != nil { // its inputs are the indices of the rows that it reads
 		for e := range s.N {
 			copy(b.G.RawRowView((lo+e)*j.c + c)[st.At*st.Table.Inner:], s.GradAt(out, e))
 			if c == 0 {
@@ -367,8 +367,8 @@ func (j *jacobian) keep(s *graph.State, k, lo, c int) {
 	}
 }
 
-// check returns an error if a derivative at one of the examples [lo, hi) is not
-// finite, as that of a square root at zero.
+// check returns an error if a derivative at one of the examples [lo, hi) is not finite, such as
+// that of a square root at zero.
 func (j *jacobian) check(lo, hi int, what string) error {
 	for _, b := range j.batch.Blocks {
 		var m *mat.Dense

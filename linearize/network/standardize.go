@@ -14,21 +14,22 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// scalingKey is the metadata in which gpexplain train records how it standardized inputs: means and
-// deviations, of each input or of each of several equal runs of them, such as channels.
+// scalingKey is the key of the metadata in which gpexplain train records how it standardized
+// inputs: means and standard deviations, one for each input or for each of several runs of inputs
+// of equal length, such as channels.
 const scalingKey = "funcgp.scaling"
 
-// asInData is what scalingKey says of a network that takes rows as they are in the data.
+// asInData is the value of scalingKey for a network that takes rows in the units of the data.
 const asInData = "0;1"
 
-// Standardized returns the network of (x − mean)/sd: it takes rows in the units of the data, where n was
-// trained on standardized ones. Its parameters are those of n, and so are its outputs and Jacobian, to the
-// last bit. mean and sd have a number for each of the D inputs, or for each of several equal runs of them, such
-// as channels; nil are those that the metadata of n record, as those of a file of gpexplain train do. Its own
-// metadata say that inputs are as in the data. It is written in float64.
+// Standardized returns the network x ↦ n((x − mean)/sd): it takes rows in the units of the data if n was
+// trained on standardized rows. Its parameters, outputs and Jacobian are those of n, to the last bit. mean and
+// sd have a number for each of the D inputs, or for each of several runs of inputs of equal length, such as
+// channels. If both are nil, the numbers in the metadata of n are used, which gpexplain train records. The
+// metadata of the result say that inputs are in the units of the data. WriteONNX writes the result in float64.
 //
-// A deviation that is not positive and a number that is not finite are errors, and so are integers that would
-// be scaled, metadata without a record, and a network of GroupOutputs.
+// A standard deviation that is not positive, a number that is not finite, integers that would be scaled,
+// metadata without a record, and a network of GroupOutputs are errors.
 func (n *Network) Standardized(mean, sd []float64) (*Network, error) {
 	if mean == nil && sd == nil {
 		if mean, sd = recorded(n.metadata); mean == nil {
@@ -72,7 +73,7 @@ func (n *Network) Standardized(mean, sd []float64) (*Network, error) {
 		}
 		standard[in.Name] = a.Add("Div", nil, a.Add("Sub", nil, in.Name, constant(m)), constant(s))
 	}
-	// The new nodes come first, and the others read their results.
+	// Put the new nodes first, and make the other nodes read their results.
 	nodes := slices.Clone(a.Graph.Nodes[len(g.Nodes):])
 	for _, nd := range g.Nodes {
 		c := *nd
@@ -104,8 +105,8 @@ func (n *Network) Standardized(mean, sd []float64) (*Network, error) {
 	return out, nil
 }
 
-// recorded returns how metadata say that inputs were standardized, nil where they say nothing that can be
-// read, and where inputs are as in the data.
+// recorded returns the means and standard deviations that the metadata record. They are nil if there is
+// no readable record, or if inputs are in the units of the data.
 func recorded(metadata map[string]string) (mean, sd []float64) {
 	text := metadata[scalingKey]
 	m, s, ok := strings.Cut(text, ";")

@@ -4,13 +4,13 @@ import (
 	"slices"
 )
 
-// RunningStatistics are the moments that a BatchNormalization recorded of its input in training.
+// RunningStatistics are the moments of its input that a BatchNormalization recorded in training.
 type RunningStatistics struct {
-	Tensor         string    // its input; WithCode takes the name where that depends on parameters
+	Tensor         string    // name of the input; WithCode accepts it if the tensor depends on parameters
 	Mean, Variance []float64 // of each channel, the second dimension of the tensor
 }
 
-// RunningStatistics returns those of all batch normalizations, in the order of the graph.
+// RunningStatistics returns the running statistics of all batch normalizations, in the order of the graph.
 func (n *Network) RunningStatistics() []RunningStatistics {
 	var list []RunningStatistics
 	for _, nd := range n.graph.Nodes {

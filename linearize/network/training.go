@@ -13,8 +13,8 @@ import (
 	"github.com/funcgp/funcgp/linearize/network/internal/graph"
 )
 
-// trainingProgram returns the program that is trained on minibatches: with the
-// Dropout and BatchNormalization nodes as they act in training.
+// trainingProgram returns the program for training on minibatches, in which Dropout and
+// BatchNormalization nodes act as in training.
 func (n *Network) trainingProgram() (*graph.Program, error) {
 	if !slices.Contains(n.prog.Operators, "Dropout") && !slices.Contains(n.prog.Operators, "BatchNormalization") {
 		return n.prog, nil
@@ -34,9 +34,9 @@ func (n *Network) trainingProgram() (*graph.Program, error) {
 	return r.Program, nil
 }
 
-// MinibatchBytes returns about the bytes that training takes for the activations of a
-// minibatch and their gradients. Chunks of it run one after another, unless a
-// BatchNormalization needs all of them.
+// MinibatchBytes estimates the bytes that training takes for the activations of a minibatch and
+// their gradients. Chunks of the minibatch run one after another, unless a BatchNormalization needs
+// all of them at once.
 func (n *Network) MinibatchBytes(batch int) int64 {
 	size, chunk := 0, n.prog.Chunk*runtime.GOMAXPROCS(0)
 	for _, s := range n.prog.Slots {
@@ -70,9 +70,9 @@ func (n *Network) withConstants(numbers map[string][]float64) (*Network, error) 
 	return m, nil
 }
 
-// WithStateOf returns the network with the parameters, and the running statistics of
-// its batch normalizations, that another one has under the same names. It is an error if
-// the other one lacks one of them or has it in another shape.
+// WithStateOf returns the network with parameters and running statistics of batch normalizations
+// copied from the tensors of the same names in another network. It is an error if the other network
+// lacks one of them or has it in another shape.
 func (n *Network) WithStateOf(other *Network) (*Network, error) {
 	_, g := other.withParameters()
 	tensors := map[string]*onnx.Tensor{}

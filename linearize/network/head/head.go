@@ -1,5 +1,6 @@
-// Package head holds what a network may end with: a function of the outputs that the likelihoods of
-// package glm apply by themselves, and that is part of the outputs or removed.
+// Package head describes the function with which a network may end, such as a Softmax. The
+// likelihoods of package glm apply such functions themselves, so that it can be removed or kept as
+// part of the outputs.
 package head
 
 import (
@@ -9,9 +10,9 @@ import (
 	"github.com/funcgp/funcgp/linearize"
 )
 
-// A Function is that of a Head. The likelihoods of package glm apply some of them to the outputs:
-// Bernoulli a Sigmoid, Categorical a Softmax, which gives the same probabilities after a LogSoftmax,
-// and Poisson Exp. None applies Softplus.
+// A Function is the function of a Head. The likelihoods of package glm apply some of these functions
+// to the outputs: Bernoulli applies Sigmoid, Categorical applies Softmax, which gives the same
+// probabilities after a LogSoftmax, and Poisson applies Exp. No likelihood applies Softplus.
 type Function int
 
 // The functions that are recognized at the end of a network.
@@ -29,31 +30,31 @@ var names = [...]string{"", "Sigmoid", "Softmax", "LogSoftmax", "Exp", "Softplus
 // String returns the name of ONNX's operator, "" for none.
 func (f Function) String() string { return names[f] }
 
-// A Rule says what becomes of a network's head.
+// A Rule says whether a network's head is removed.
 type Rule int
 
 // The rules. A Softmax of groups of outputs is never removed, as no likelihood applies it.
 const (
-	Auto   Rule = iota // a Sigmoid, Softmax or LogSoftmax is removed, any other stays
-	Keep               // it is part of the outputs
-	Remove             // the outputs are what it is applied to
+	Auto   Rule = iota // a Sigmoid, Softmax or LogSoftmax is removed, any other function stays
+	Keep               // the head is part of the outputs
+	Remove             // the outputs are the input of the head
 )
 
 // A Head is the function that the last nodes of a file apply to the outputs, by one operator or
-// written out: a Sigmoid also as 1/(1+exp(−x)), a Softmax as exp(x)/Σexp(x), with or without
-// the largest x subtracted, or as [1−p, p] or [p, 1−p] with p by a Sigmoid. Between it and
-// the end there may be nodes that only move numbers (Reshape, Flatten, Squeeze,
-// Unsqueeze, Cast, Identity), and a Clip to [0, 1] or to bounds that guard a logarithm,
-// such as [1e−7, 1−1e−7], which goes with it.
+// written out. A Sigmoid may be written as 1/(1+exp(−x)), and a Softmax as exp(x)/Σexp(x), with or
+// without the largest x subtracted, or as [1−p, p] or [p, 1−p] with p from a Sigmoid. Nodes that
+// only move numbers may follow it (Reshape, Flatten, Squeeze, Unsqueeze, Cast, Identity), and so
+// may a Clip to [0, 1] or to bounds that guard a logarithm, such as [1e−7, 1−1e−7]; the Clip is
+// removed with the head.
 type Head struct {
 	Function Function
-	Nodes    string // its node, or the last of several, as messages name it
-	Clip     string // the Clip after it that guards probabilities or rates against 0, "" for none
+	Nodes    string // name for messages of its node, or of the last of several
+	Clip     string // the Clip after it that guards probabilities or rates against 0; "" for none
 	// Groups is the number of groups of outputs that a Softmax or LogSoftmax normalizes,
-	// each by itself: 1 where it is over all outputs of an example.
+	// each by itself: 1 if it is over all outputs of an example.
 	Groups  int
-	Pair    bool // a Softmax made of a Sigmoid's p and 1−p: f is then ∓z/2, with z what the Sigmoid is applied to
-	Removed bool // the network's outputs are what the head is applied to
+	Pair    bool // a Softmax made of p and 1−p with a Sigmoid p = σ(z); removed, it leaves f = ∓z/2
+	Removed bool // whether it was removed, so that the network's outputs are its input
 }
 
 // String names the function and the nodes.
@@ -74,8 +75,7 @@ func (h Head) String() string {
 	return s + " (" + h.Nodes + ")"
 }
 
-// Warning says what became of the head of a network that was read without saying what is to
-// become of it, or that it was removed.
+// Warning returns a warning that says whether the head was removed or stays.
 func (h Head) Warning() error {
 	if h.Removed {
 		return linearize.NewWarning("head", math.NaN(), math.NaN(), "", "The final %v was removed. Outputs are its inputs, and the likelihood applies it.", h)
